@@ -28,7 +28,7 @@ $(STAMP): requirements/dev.txt tools/setup_venv.sh
 	@bash tools/setup_venv.sh "$(PYTHON)" "$(VENV)"
 	@touch $(STAMP)
 
-demo: setup  ## a shop, a search box, and the milliseconds between them (ONCE=1: four changes, then exit)
+demo: setup  ## a shop, a search box, and the milliseconds between them (ONCE=1: a change of each kind, then exit)
 	@$(BIN)/penstock demo $(if $(ONCE),--once) $(if $(PORT),--port $(PORT))
 
 services: setup  ## fetch the servers the tests need (ONLY="mariadb mysql80 …" for some)
@@ -68,7 +68,7 @@ format: setup  ## rewrite the code in the house format
 bench: setup  ## run every benchmark, or one: make bench NAME=binlog
 	@$(BIN)/python -m benchmarks $(NAME)
 
-lock: setup  ## compile requirements/dev.txt anew from pyproject.toml
+lock: setup  ## compile requirements/dev.txt again from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --all-extras --group dev pyproject.toml --output-file requirements/dev.txt
 
 clean:  ## remove what make created in this folder (not the server cache)

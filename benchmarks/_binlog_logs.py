@@ -94,7 +94,7 @@ def served(log: Log, copies: int = 1) -> Iterator[tuple[DatabaseServer, list[str
 
 
 def _plant(log: Log, names: Sequence[str], data: Path) -> None:
-    """In the place of all that the server has written."""
+    """Replaces all that the server has written."""
     for path in data.glob("binlog.*"):
         path.unlink()
     for name in names:

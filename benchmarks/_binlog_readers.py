@@ -22,7 +22,7 @@ from benchmarks._binlog_shapes import Shape
 from penstock.testing import DatabaseServer, build_once, cache_folder
 
 PEER = "mysql-replication==1.0.17"
-_FOLLOW_TIMEOUT_S = 120  # it connects anew without end when a server does not want it
+_FOLLOW_TIMEOUT_S = 120  # it reconnects without end when a server does not want it
 _ROOT = Path(__file__).parent.parent
 
 

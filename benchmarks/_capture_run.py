@@ -18,7 +18,7 @@ from penstock.store import BatchSize, Start
 
 _CLIENT = 1001
 _SIZE = BatchSize(1 << 11, "memory")  # 2 MiB
-_PATIENCE_S = 0.01  # for a full batch; the last one never is
+_GET_TIMEOUT_S = 0.01  # for a full batch; the last one never is
 
 
 def peak_mib() -> float:
@@ -36,7 +36,7 @@ def main() -> None:
     clients = instance.clients
     clients.subscribe(_CLIENT, "", Start.stored())
     while instance.store.acked < end:
-        got = clients.get(_CLIENT, _SIZE, _PATIENCE_S)
+        got = clients.get(_CLIENT, _SIZE, _GET_TIMEOUT_S)
         if got is not None:
             clients.ack(_CLIENT, got[0])
     took = time.perf_counter() - began

@@ -1,7 +1,7 @@
 """A process that decodes log files on demand: what to decode and a path on a line in, JSON on a line out.
 
 `columns` is what `mysqlbinlog -v` prints: all columns of all row images. `changes` adds the columns that say what, when
-and in which order: kind, place, time, GTID, what changed and what is absent. Checksums are verified in both.
+and in which order: kind, position, time, GTID, what changed and what is absent. Checksums are verified in both.
 
 It has a process of its own so that it, and every thread of its libraries, is on one core from the start.
 """

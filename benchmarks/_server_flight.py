@@ -1,5 +1,5 @@
-"""A client of Arrow Flight as a process of its own, with pyarrow alone: reads up to a place, or one row after another,
-and says how long it took. What it is to do comes as JSON on standard input."""
+"""A client of Arrow Flight as a process of its own, with pyarrow alone: reads up to a position, or one row after
+another, and says how long it took. What it is to do comes as JSON on standard input."""
 
 import json
 import sys

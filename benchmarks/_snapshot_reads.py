@@ -1,4 +1,5 @@
-"""Ways to read one table: snapshots of ours, Spark's JDBC source, and PyMySQL."""
+"""Ways to read one table: snapshots of ours, Spark's JDBC source, and PyMySQL; and Spark's own Parquet reader, as the
+limit of what any source can do that Spark writes to Parquet."""
 
 import os
 import shutil
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pymysql
 from pymysql.cursors import SSCursor
@@ -19,6 +20,11 @@ from penstock.testing import DatabaseServer
 
 DRIVER = "org.mariadb.jdbc:mariadb-java-client:3.5.3"
 _TICKS = os.sysconf("SC_CLK_TCK")
+_FETCH_SIZE = {"fetchsize": "10000"}  # else the driver holds the whole result of a query in memory
+_TEXT_PROTOCOL = "&useServerPrepStmts=false"
+
+Target = Literal["parquet", "noop"]
+"""Where Spark writes what it reads: Parquet files, or nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,48 +46,65 @@ class TableRead:
 
 
 class TableReads:
-    """Reads the table `shop.t` of a server in different ways, each to Parquet but for PyMySQL, which makes tuples."""
+    """Reads the table `shop.t` of a server in different ways. Spark writes it to Parquet, or nowhere; the command
+    writes Parquet; PyMySQL makes tuples."""
 
     def __init__(self, source: DatabaseServer, folder: Path, table: str, rows: int) -> None:
         self._source, self._folder, self._table, self._rows = source, folder, table, rows
 
-    def spark_snapshot(self, spark: Any, partitions: int) -> TableRead:
+    def spark_snapshot(self, spark: Any, partitions: int, target: Target) -> TableRead:
         """Read with `format("penstock_snapshot")`, in about so many chunks."""
         options = {**connection_of(self._source), "table": self._table, "chunkRows": str(self._rows // partitions)}
-        return self._write(lambda: spark.read.format("penstock_snapshot").options(**options).load())
+        return self._write(lambda: spark.read.format("penstock_snapshot").options(**options).load(), target)
 
-    def jdbc(self, spark: Any, partitions: int) -> TableRead:
-        """Read with `format("jdbc")`, over one connection or in equal ranges of the key."""
+    def jdbc(self, spark: Any, partitions: int, target: Target, *, is_tuned: bool = True) -> TableRead:
+        """Read with `format("jdbc")`, over one connection or in equal ranges of the key; tuned, or as it is without
+        options."""
         source = connection_of(self._source)
+        flags = "?permitMysqlScheme" + (_TEXT_PROTOCOL if is_tuned else "")
         options = {
-            "url": f"jdbc:mysql://{source['host']}:{source['port']}/?permitMysqlScheme&useServerPrepStmts=false",
+            "url": f"jdbc:mysql://{source['host']}:{source['port']}/{flags}",
             "driver": "org.mariadb.jdbc.Driver",
             "dbtable": self._table,
             "user": source["user"],
             "password": source["password"],
-            "fetchsize": "10000",
-        }
+        } | (_FETCH_SIZE if is_tuned else {})
         if partitions > 1:
             ends = {"partitionColumn": "id", "lowerBound": "1", "upperBound": str(self._rows)}
             options |= {**ends, "numPartitions": str(partitions)}
-        return self._write(lambda: spark.read.format("jdbc").options(**options).load())
+        return self._write(lambda: spark.read.format("jdbc").options(**options).load(), target)
 
-    def _write(self, load: Callable[[], Any]) -> TableRead:
-        """Write a DataFrame to Parquet, and check that it has all rows."""
-        target = self._folder / "written.parquet"
-        shutil.rmtree(target, ignore_errors=True)
+    def copy_parquet(self, spark: Any, partitions: int) -> TableRead:
+        """Let Spark write to Parquet what it reads from as many Parquet files: no source can be faster."""
+        copied = self._folder / "copied.parquet"
+        if not copied.exists():
+            self.spark_snapshot(spark, partitions, "parquet")
+            self._written.rename(copied)
+        return self._write(lambda: spark.read.parquet(str(copied)), "parquet")
+
+    @property
+    def _written(self) -> Path:
+        return self._folder / "written.parquet"
+
+    def _write(self, load: Callable[[], Any], target: Target) -> TableRead:
+        """Write a DataFrame, and check that Parquet files have all rows."""
+        shutil.rmtree(self._written, ignore_errors=True)
         before, began = self._source_cpu_s(), time.perf_counter()
-        load().write.parquet(str(target))
+        if target == "parquet":
+            load().write.parquet(str(self._written))
+        else:
+            load().write.format("noop").mode("overwrite").save()
         seconds = time.perf_counter() - began
-        self._check(target)
+        if target == "parquet":
+            self._check(self._written)
         return TableRead(self._rows, seconds, self._source_cpu_s() - before)
 
     def command(self, rows: int, connections: int, table: str = "") -> TableRead:
         """Run `penstock snapshot`, the whole process with its start."""
         source, target = connection_of(self._source), self._folder / "command"
         shutil.rmtree(target, ignore_errors=True)
-        place = ["--host", source["host"], "--port", str(source["port"]), "--user", source["user"]]
-        arguments = ["snapshot", table or self._table, *place, "--output", "parquet", "--to", str(target)]
+        connection_options = ["--host", source["host"], "--port", str(source["port"]), "--user", source["user"]]
+        arguments = ["snapshot", table or self._table, *connection_options, "--output", "parquet", "--to", str(target)]
         command = [
             sys.executable,
             "-c",
@@ -110,8 +133,8 @@ class TableReads:
         count = 0
         with closing(pymysql.connect(**source, cursorclass=SSCursor)) as connection, connection.cursor() as cursor:
             cursor.execute(f"SELECT * FROM {self._table}")
-            while found := cursor.fetchmany(10_000):
-                count += len(found)
+            while rows := cursor.fetchmany(10_000):
+                count += len(rows)
         if count != self._rows:
             raise RuntimeError(f"PyMySQL has read {count} rows of {self._rows}")
         return TableRead(count, time.perf_counter() - began, self._source_cpu_s() - before)

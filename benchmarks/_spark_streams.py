@@ -26,7 +26,7 @@ from penstock.testing import DatabaseServer, poll_until
 
 WARM_S, MEASURED_S = scaled(25, 1), scaled(25, 1)
 IDLE_AFTER_S, IDLE_S = scaled(10, 0), scaled(30, 1)
-_PATIENCE_S = 120
+_TIMEOUT_S = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class StreamRun:
             try:
                 time.sleep(WARM_S)
                 measured_from, meter, server_s = time.time_ns() // 1000, CpuMeter(self._jvm), self._server.cpu_s
-                if writer.wait(_PATIENCE_S):
+                if writer.wait(_TIMEOUT_S):
                     raise RuntimeError("rows could not be written")
             finally:
                 writer.kill()
@@ -121,5 +121,5 @@ class StreamRun:
         return 100 * spark_s / took, 100 * (self._server.cpu_s - server_s) / took
 
     def _wait(self, condition: Any) -> None:
-        if not poll_until(condition, _PATIENCE_S):
-            raise RuntimeError(f"the stream has not got what was written within {_PATIENCE_S} s")
+        if not poll_until(condition, _TIMEOUT_S):
+            raise RuntimeError(f"the stream has not got what was written within {_TIMEOUT_S} s")

@@ -2,7 +2,7 @@
 
 The first run makes the logs, about 1.1 GB, and keeps them in the cache. What is compared is all columns of all row
 images: to text by `mysqlbinlog -v`, to Python objects by python-mysql-replication, to Arrow with checksums verified
-by us. Beside it stands the same with the change columns (kind, place, time, GTID, what changed), which the others do
+by us. Beside it stands the same with the change columns (kind, position, time, GTID, what changed), which the others do
 not make. Our time is that of a process whose kernels are loaded; loading them is measured by `benchmarks/startup.py`.
 The headline is the orders log of the server whose own tool does better against us. CPU time is printed beside, since
 it hardly changes when the machine is busy with something else.

@@ -1,7 +1,7 @@
 """The server between a real MariaDB and its clients: a million row changes, and single rows as they are committed.
 
 Half of the changes are inserts, half updates, of ten columns of mixed types in transactions of a thousand rows. For
-each client a new server begins at the same place of the log. CPU and peak are those of the server's process. Rows per
+each client a new server begins at the same position. CPU and peak are those of the server's process. Rows per
 second count from the client's first batch on; by then the server has filled its store, which holds a part of it.
 `from start` counts from the start of the server's process until the client has everything, with the whole log still to
 be read, and with the start of both processes.

@@ -1,13 +1,20 @@
 """Snapshots of a table of MariaDB with ten mixed columns, on two cores, beside Spark's JDBC source and PyMySQL.
 
-`spark` and `jdbc` write Parquet with Spark, `command` is `penstock snapshot` with its start, `pymysql` makes tuples and
-drops them. The database shares the two cores. Reads take turns; the best of each counts. The source's CPU seconds per
-million rows are beside the rows per second. Memory is the peak of `penstock snapshot` for a table and for one that is
-ten times as large. `rows_per_s` is that of `spark`; `ratio_pymysql` compares the command over one connection.
+`spark` and `jdbc` read with Spark, and write to Parquet or nowhere (`noop`). `jdbc` is tuned (a fetch size, the text
+protocol); `jdbc, defaults` has no options. `parquet to parquet` has no source at all: what Spark's own reader and
+writer of Parquet take is a limit for every source that is written to Parquet. `command` is `penstock snapshot` with its
+start, `pymysql` makes tuples and drops them. The database shares the two cores. Reads take turns; the best of each
+counts, of `pymysql` the only one. The source's CPU seconds per million rows are beside the rows per second. Memory is
+the peak of `penstock snapshot` for a table and for one that is ten times as large. `rows_per_s` is that of `spark` to
+Parquet, and ratios are those of Parquet unless they are named `noop`; `ratio_pymysql` compares the command over one
+connection. `source_limit_rows_per_s` is what a reader that costs nothing could reach to `noop`: the database alone
+takes so much of the cores for a row.
 """
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +35,7 @@ PARTITIONS = 8
 ROUNDS, WARM_UPS = scaled(3, 1), scaled(1, 0)
 _ROOT = Path(__file__).parents[1]
 _INSERT_ROWS = 100_000
+_CEILING = "parquet to parquet, no source"
 
 
 def fill(source: DatabaseServer, table: str, rows: int) -> None:
@@ -44,22 +52,50 @@ def fill(source: DatabaseServer, table: str, rows: int) -> None:
 
 def measure_speed(reads: TableReads, spark: Any) -> dict[str, TableRead]:
     """Read the table in every way, in turns; return the best read of each."""
-    ways = {
-        "spark": lambda: reads.spark_snapshot(spark, PARTITIONS),
-        "jdbc, 1 connection": lambda: reads.jdbc(spark, 1),
-        "jdbc, partitions": lambda: reads.jdbc(spark, PARTITIONS),
+    ways: dict[str, Callable[[], TableRead]] = {}
+    for target in ("parquet", "noop"):
+        ways |= {
+            f"spark to {target}": partial(reads.spark_snapshot, spark, PARTITIONS, target),
+            f"jdbc, 1 connection, to {target}": partial(reads.jdbc, spark, 1, target),
+            f"jdbc, {PARTITIONS} partitions, to {target}": partial(reads.jdbc, spark, PARTITIONS, target),
+            f"jdbc, defaults, to {target}": partial(reads.jdbc, spark, 1, target, is_tuned=False),
+        }
+    ways |= {
+        _CEILING: partial(reads.copy_parquet, spark, PARTITIONS),
         "command": lambda: reads.command(ROWS, 2),
         "command, 1 connection": lambda: reads.command(ROWS, 1),
-        "pymysql": reads.pymysql,
     }
     best: dict[str, TableRead] = {}
     for turn in range(1 - WARM_UPS, ROUNDS + 1):
         for name, read in ways.items():
             say(f"round {turn} of {ROUNDS}: {name}")
-            found = read()
-            if turn > 0 and (name not in best or found.rows_per_s > best[name].rows_per_s):
-                best[name] = found
-    return best
+            snapshot = read()
+            if turn > 0 and (name not in best or snapshot.rows_per_s > best[name].rows_per_s):
+                best[name] = snapshot
+    say("pymysql, once: it takes as long as all others")
+    return best | {"pymysql": reads.pymysql()}
+
+
+def compare(best: dict[str, TableRead]) -> dict[str, float]:
+    """Return the figures of the reads: rows per second, and ratios of our own to others."""
+    rate = {name: read.rows_per_s for name, read in best.items()}
+    figures: dict[str, float] = {
+        "rows_per_s": round(rate["spark to parquet"]),
+        "noop_rows_per_s": round(rate["spark to noop"]),
+        "command_rows_per_s": round(rate["command"]),
+        "ceiling_rows_per_s": round(rate[_CEILING]),
+        "ratio_ceiling": round(rate["spark to parquet"] / rate[_CEILING], 2),
+    }
+    others = {"1": "1 connection", "n": f"{PARTITIONS} partitions", "default": "defaults"}
+    for target, prefix in (("parquet", "ratio_jdbc"), ("noop", "noop_ratio_jdbc")):
+        for suffix, way in others.items():
+            figures[f"{prefix}_{suffix}"] = round(rate[f"spark to {target}"] / rate[f"jdbc, {way}, to {target}"], 2)
+    figures["ceiling_ratio_jdbc_1"] = round(rate[_CEILING] / rate["jdbc, 1 connection, to parquet"], 2)
+    figures["ratio_pymysql"] = round(rate["command, 1 connection"] / rate["pymysql"], 2)
+    cores, source_cpu = os.cpu_count() or 1, best["spark to noop"].source_cpu_per_million
+    figures["source_limit_rows_per_s"] = round(cores / max(source_cpu, 0.01) * 1e6)
+    figures["source_cpu_per_million"] = round(best["spark to parquet"].source_cpu_per_million, 2)
+    return figures
 
 
 def main() -> None:
@@ -86,14 +122,7 @@ def main() -> None:
         heads = ["read", "rows/s", "s", "source CPU s per million rows"]
         print_table(f"{ROWS:,} rows of 10 columns, load {os.getloadavg()[0]:.1f}", heads, lines)
         peaks = measure_memory(source, folder)
-        rate = {name: read.rows_per_s for name, read in best.items()}
-        figures = {
-            "rows_per_s": round(rate["spark"]),
-            "command_rows_per_s": round(rate["command"]),
-            "ratio_jdbc_1": round(rate["spark"] / rate["jdbc, 1 connection"], 2),
-            "ratio_jdbc_n": round(rate["spark"] / rate["jdbc, partitions"], 2),
-            "ratio_pymysql": round(rate["command, 1 connection"] / rate["pymysql"], 2),
-            "source_cpu_per_million": round(best["spark"].source_cpu_per_million, 2),
+        figures = compare(best) | {
             "peak_mib": round(peaks[1]),
             "peak_ratio_10_times_rows": round(peaks[1] / peaks[0], 2),
             "load": round(os.getloadavg()[0], 1),

@@ -25,7 +25,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.])/(home/\w+|Users/\w+|root)/")
 
 def problems_in(path: str, text: str) -> list[str]:
     """Lines of one tracked file that must not be committed."""
-    found: list[str] = []
+    problems: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         what = ""
         if MACHINE_PATH.search(line):
@@ -35,15 +35,15 @@ def problems_in(path: str, text: str) -> list[str]:
         elif path.startswith("requirements/") and not PINNED.match(line):
             what = "neither name, version and marker, nor a hash"
         if what:
-            found.append(f"{path}:{number}: {what}: {line.strip()[:100]}")
-    return found
+            problems.append(f"{path}:{number}: {what}: {line.strip()[:100]}")
+    return problems
 
 
 def main() -> int:
     tracked = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True, check=True
     ).stdout.decode()
-    found: list[str] = []
+    problems: list[str] = []
     for path in filter(None, tracked.split("\0")):
         if path == "tools/check_addresses.py" or not Path(path).is_file():
             continue
@@ -51,9 +51,9 @@ def main() -> int:
             text = Path(path).read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
-        found += problems_in(path, text)
-    print("\n".join(found) or "no download address in build files")
-    return bool(found)
+        problems += problems_in(path, text)
+    print("\n".join(problems) or "no download address in build files")
+    return bool(problems)
 
 
 if __name__ == "__main__":

@@ -83,14 +83,14 @@ def converted(cursor: Cursor, charset: str) -> dict[bytes, str]:
         f"SELECT GROUP_CONCAT(HEX(bytes), ' ', HEX({text}), ' ', HEX(CONVERT({text} USING utf8mb4))) FROM sequences"
     )
     (answer,) = cursor.fetchone() or ("",)
-    found: dict[bytes, str] = {}
+    characters: dict[bytes, str] = {}
     for line in answer.split(","):
         asked, kept, utf8 = line.split(" ")
         # Python's errors only where a server writes surrogates.
         sequence, character = bytes.fromhex(asked), bytes.fromhex(utf8).decode(errors="replace")
         if kept == asked and len(character) == 1:
-            found[sequence] = UNKNOWN if character == "?" and charset in TABLES and sequence != b"?" else character
-    return found
+            characters[sequence] = UNKNOWN if character == "?" and charset in TABLES and sequence != b"?" else character
+    return characters
 
 
 def collations(cursor: Cursor) -> dict[int, str]:
@@ -124,11 +124,11 @@ def _same(what: str, answers: Iterable[dict[Any, str]]) -> dict[Any, str]:
 
 def make_collations(cursors: list[Cursor]) -> str:
     names: dict[int, str] = {}
-    for found in [*map(collations, cursors), *(dict.fromkeys(numbers, charset) for charset, numbers in RULES)]:
-        wrong = [number for number in names.keys() & found.keys() if names[number] != found[number]]
+    for charsets in [*map(collations, cursors), *(dict.fromkeys(numbers, charset) for charset, numbers in RULES)]:
+        wrong = [number for number in names.keys() & charsets.keys() if names[number] != charsets[number]]
         if wrong:
             raise SystemExit(f"two charsets for collations {wrong}")
-        names |= found
+        names |= charsets
     if set(names.values()) != TEXT - {"utf8"} | {"binary"}:
         raise SystemExit(f"charset.py has other charsets than the servers: {set(names.values()) ^ TEXT}")
     lines: list[str] = []

@@ -34,11 +34,22 @@ from penstock.config.canal.server_keys import SERVER_KEYS
 HEAD = """# Settings
 
 Made by `tools/make_settings_doc.py` from `src/penstock/config`. [configuration.md](configuration.md) says where they
-are written.
+are written, [concepts.md](concepts.md) explains the words.
+
+A *destination* is the name of an instance, that is of one capture pipeline, as in canal: clients subscribe to it. It is
+not a sink. *Needed* in the column of defaults means that the key has none and must be set.
 
 """
 CANAL = """
 ## canal's properties
+
+Properties files of canal are read as they are. Of each property:
+
+| outcome | meaning |
+|---|---|
+| honoured | it sets YAML keys of the tables above: `store.memory` is the key `memory` of the section `store` |
+| ignored | it has no effect, for the reason that is given; a log line names the ignored properties of a destination |
+| refused | it is an error at the start, because ignoring it would lose data or security, or could not work |
 
 """
 SERVER = (
@@ -67,10 +78,10 @@ INSTANCE = (
 
 def render() -> str:
     lines = [HEAD + "## server.yml"]
-    for several, title in ((SERVER, ""), (INSTANCE, "\n## An instance's file")):
+    for keys, title in ((SERVER, ""), (INSTANCE, "\n## An instance's file")):
         if title:
             lines.append(title)
-        for name, prefix, model in several:
+        for name, prefix, model in keys:
             lines += ["", f"### {name}" + (f" (`{prefix}`)" if prefix else ""), "", *_settings(model)]
     lines.append(CANAL + "### canal.properties\n")
     lines += _properties(SERVER_KEYS)
@@ -102,7 +113,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _properties(table: RuleTable) -> Iterator[str]:
-    yield "| property | | |"
+    yield "| property | outcome | |"
     yield "|---|---|---|"
     for key, rule in table.keys.items():
         yield f"| `{key}` | {_outcome(rule)} |"
@@ -112,8 +123,9 @@ def _properties(table: RuleTable) -> Iterator[str]:
 
 def _outcome(rule: Rule) -> str:
     if isinstance(rule, Honoured):
-        paths = ", ".join(f"`{path}`" for path in rule.to.split(", "))
-        return f"honoured | sets {paths}. {_cell(rule.note or _describe(rule.to))}"
+        paths = [f"`{path}`" for path in rule.to.split(", ")]
+        keys = f"YAML key{'s' if len(paths) > 1 else ''} {', '.join(paths)}"
+        return f"honoured | sets the {keys}. {_cell(rule.note or _describe(rule.to))}"
     return f"{'refused' if isinstance(rule, Refused) else 'ignored'} | {_cell(rule.reason)}"
 
 

@@ -49,8 +49,8 @@ TAIL = """
 def render() -> str:
     head = ("type", "in the log", "Arrow", "Spark", "text", "sqlType", "mysqlType")
     lines = [
-        (one.name, one.wire, one.arrow, one.spark, f"`{one.text}`", str(one.sql_type), f"`{one.mysql_type}`")
-        for one in TYPES
+        (row.name, row.wire, row.arrow, row.spark, f"`{row.text}`", str(row.sql_type), f"`{row.mysql_type}`")
+        for row in TYPES
     ]
     table = ["| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *lines)]
     return HEAD + "\n".join(table) + "\n" + TAIL

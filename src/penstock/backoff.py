@@ -29,7 +29,7 @@ class Backoff:
     random: Callable[[], float] = field(default=random.random, compare=False)
 
     def delay_s(self, failures: int) -> float:
-        """Return how long to wait after so many failures in a row; nothing before the first."""
+        """Return how long to wait after this number of failures in a row; 0 before the first."""
         if failures <= 0:
             return 0.0
         delay_s = min(self.longest_s, self.first_s * self.factor ** min(failures - 1, _MAX_DOUBLINGS))
@@ -37,7 +37,7 @@ class Backoff:
 
 
 class RetryTimer:
-    """The attempts of one call: it counts failures, and ends when their time is over.
+    """Times the attempts of one call: it counts failures, and gives no further delay when the timeout is over.
 
     timer = RetryTimer(Backoff(0.1, 2.0))
     while (delay_s := timer.next_delay_s(timeout_s=60)) is not None: ...

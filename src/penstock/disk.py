@@ -116,17 +116,21 @@ def make_tree_private(folder: Path) -> None:
 def _make_private(path: Path) -> None:
     """Take the rights of others away from one file or folder."""
     try:
-        found = path.lstat().st_mode
-        if found & _OTHERS and not stat.S_ISLNK(found):
-            path.chmod(stat.S_IMODE(found) & ~_OTHERS)
+        mode = path.lstat().st_mode
+        if mode & _OTHERS and not stat.S_ISLNK(mode):
+            path.chmod(stat.S_IMODE(mode) & ~_OTHERS)
     except FileNotFoundError:
         pass  # removed meanwhile
     except OSError as error:
-        log.warning("permissions not changed path=%s reason=%s: others may be able to read it", path, error.strerror)
+        log.warning(
+            "file permissions not restricted path=%s reason=%s: other users may be able to read it",
+            path,
+            error.strerror,
+        )
 
 
 class FileLock:
-    """An exclusive lock on a file, held from `acquire` to `release`.
+    """A lock on a file, held from `acquire` to `release`: by one process alone, or shared by several.
 
     The kernel holds the lock and releases it however the process ends. The file itself stays: another process may have
     it open already. A forked child gives its copy back, so that it does not hold the lock on when its parent is gone.
@@ -144,8 +148,8 @@ class FileLock:
         """Tell whether this object holds the lock."""
         return self._file >= 0
 
-    def acquire(self) -> None:
-        """Take the lock, and create the file and its folder for that.
+    def acquire(self, *, is_shared: bool = False) -> None:
+        """Take the lock, and create the file and its folder for that; with `is_shared`, beside others that share it.
 
         Raises BlockingIOError when another process holds it, and OSError when the file cannot be written or its file
         system has no locks.
@@ -153,7 +157,7 @@ class FileLock:
         make_private_folder(self.path.parent)
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _lock_file(file, fcntl.LOCK_EX)
+            _lock_file(file, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX)
         except OSError:
             os.close(file)
             raise
@@ -186,6 +190,10 @@ class FileLock:
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, text.encode(), 0)
 
+    def write_at(self, offset: int, raw: bytes) -> None:
+        """Write bytes into the lock file, at an offset."""
+        os.pwrite(self._file, raw, offset)
+
     def read_note(self) -> str:
         """Return what the holder has written into the file."""
         return self.path.read_bytes()[:200].decode("utf-8", "replace").strip()
@@ -204,8 +212,8 @@ def remove_abandoned_folders(parent: Path, prefix: str, lock_name: str) -> None:
     for path in parent.glob(f"{prefix}*/{lock_name}"):
         lock = FileLock(path)
         try:
-            about = path.stat()
-            if about.st_uid != os.geteuid() or time.time() - about.st_mtime < _QUIET_S:
+            details = path.stat()
+            if details.st_uid != os.geteuid() or time.time() - details.st_mtime < _QUIET_S:
                 continue
             lock.acquire()
             shutil.rmtree(path.parent, ignore_errors=True)

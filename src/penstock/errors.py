@@ -51,7 +51,7 @@ class ServerIdTakenError(SourceConnectionError):
 
 
 class SourceBehindError(SourceConnectionError):
-    """A standby does not have yet what was captured from the source."""
+    """A standby or a replica has not executed yet what is in the binlog of the source."""
 
 
 class AuthenticationError(PenstockError):
@@ -63,7 +63,7 @@ class PositionLostError(PenstockError):
 
 
 class LogHoleError(PositionLostError):
-    """Files of a log are missing between two that exist."""
+    """Binlog files are missing between two that exist."""
 
 
 class ProtocolError(PenstockError):
@@ -75,11 +75,11 @@ class BinlogError(PenstockError):
 
 
 class BinlogWarning(UserWarning):
-    """A log was read as far as it goes, but it does not hold everything."""
+    """A binlog was read to its end, but changes may be missing in it, as in a truncated file."""
 
 
 class SchemaError(PenstockError):
-    """A table's shape is unknown, not supported, or not what was asked for."""
+    """A table's columns are unknown, not supported, or not those that a reader asked for."""
 
 
 class IncompatibleColumnError(SchemaError):
@@ -91,9 +91,13 @@ class IncompatibleColumnError(SchemaError):
 
 
 class TableAlteredError(SchemaError):
-    """A table has other columns than when a stream of it began: it is opened again."""
+    """A table has other columns than when a stream of it began; the client opens the stream again."""
 
     transient = True
+
+
+class TransformError(PenstockError):
+    """The function that a document spec names for its transform failed on a document: correct it, or the data."""
 
 
 class StoreFullError(PenstockError):
@@ -113,7 +117,7 @@ class BlocksFreedError(StoreError):
 
 
 class NotCapturedError(PenstockError):
-    """A part of the log has not been captured yet that must be before it can be read: the same call succeeds later."""
+    """A part of the binlog that is asked for has not been captured yet: the same call succeeds later."""
 
     transient = True
 
@@ -143,7 +147,7 @@ class MetaInUseError(MetaError):
 
 
 class FencedError(PenstockError):
-    """A newer server has taken over: this one must stop."""
+    """Another server has won a newer election and taken over the destination: this server must stop it."""
 
 
 class SinkError(PenstockError):

@@ -58,10 +58,10 @@ def _run_one(seed: int, number: int, output: Path) -> int:
     from tests.campaign.mutant import mutant
     from tests.campaign.reading import outcome_of
 
-    one = mutant(seed, number)
-    print(f"{one.log}: {', '.join(one.what)}; verify={one.verify}, {one.choice}", flush=True)
+    mutation = mutant(seed, number)
+    print(f"{mutation.log}: {', '.join(mutation.what)}; verify={mutation.verify}, {mutation.choice}", flush=True)
     print(f"written to {_write(output, seed, number)}", flush=True)
-    print(outcome_of(one))
+    print(outcome_of(mutation))
     return 0
 
 

@@ -51,29 +51,29 @@ def _table(dice: random.Random, name: str, number: int) -> TableSchema:
 
 
 def _column(dice: random.Random, name: str, kind: WireType) -> Column:
-    about: dict[str, Any] = {"nullable": dice.random() < 0.8}
+    details: dict[str, Any] = {"nullable": dice.random() < 0.8}
     if kind in INT_BYTES:
-        about["unsigned"] = dice.random() < 0.5
+        details["unsigned"] = dice.random() < 0.5
     elif kind in _TIMES:
-        about["size"] = dice.randint(0, 6)
+        details["size"] = dice.randint(0, 6)
     elif kind in _TEXTS:
-        about |= {"size": dice.choice(_TEXTS[kind]), "charset": dice.choice(("utf8mb4", "ascii", "binary"))}
+        details |= {"size": dice.choice(_TEXTS[kind]), "charset": dice.choice(("utf8mb4", "ascii", "binary"))}
     elif kind is WireType.NEWDECIMAL:
         precision = dice.choice((1, 9, 10, 18, 19, 38, 39, 65))
-        about |= {"precision": precision, "scale": dice.randint(0, min(precision, 38))}
+        details |= {"precision": precision, "scale": dice.randint(0, min(precision, 38))}
     elif kind in {WireType.ENUM, WireType.SET}:
-        about |= {"labels": ("red", "blue", "grün"), "size": dice.randint(1, 2), "charset": "utf8mb4"}
+        details |= {"labels": ("red", "blue", "grün"), "size": dice.randint(1, 2), "charset": "utf8mb4"}
     elif kind in {WireType.FLOAT, WireType.DOUBLE}:
-        about["size"] = 4 if kind is WireType.FLOAT else 8
-    return Column(name, kind, **about)
+        details["size"] = 4 if kind is WireType.FLOAT else 8
+    return Column(name, kind, **details)
 
 
 def _presence(dice: random.Random, count: int) -> list[bool]:
     if dice.random() < 0.7:
         return [True] * count
-    found = [dice.random() < 0.6 for _ in range(count)]
-    found[dice.randrange(count)] = True
-    return found
+    presence = [dice.random() < 0.6 for _ in range(count)]
+    presence[dice.randrange(count)] = True
+    return presence
 
 
 def _row(dice: random.Random, table: TableSchema, present: list[bool]) -> list[Any]:

@@ -59,7 +59,7 @@ class Worker:
             elif self._process.wait() == 0:
                 self.is_done = True
             else:
-                yield self._go_on_after_loss()
+                yield self._replace_lost_worker()
 
     def stop(self) -> None:
         self._process.kill()
@@ -93,15 +93,15 @@ class Worker:
             self._hung = True
             self._process.kill()
 
-    def _go_on_after_loss(self) -> Failure:
+    def _replace_lost_worker(self) -> Failure:
         """The process is gone; the next one begins after the mutant that it was at."""
         number, _ = status.read(self._file)
         code = self._process.returncode
-        how = f"crash with {signal.Signals(-code).name}" if code < 0 else f"end with status {code}"
+        outcome = f"crash with {signal.Signals(-code).name}" if code < 0 else f"end with status {code}"
         said = self._errors.read_text(encoding="utf-8", errors="replace")
         if number == WARMING:
-            raise RuntimeError(f"{how} before the first mutant:\n{said}")
-        what = f"hang of more than {LIMIT_S} s" if self._hung else how
+            raise RuntimeError(f"{outcome} before the first mutant:\n{said}")
+        what = f"hang of more than {LIMIT_S} s" if self._hung else outcome
         self._hung = False
         self._before = self.counts + Counter(failed=1)
         self._start(number + self._step)

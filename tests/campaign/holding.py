@@ -15,7 +15,7 @@ _METHODS = (0, 1, 7, 255)
 
 def inside(dice: random.Random, events: Events, pool: Sequence[bytes]) -> None:
     """Mutate what a compressed event holds, and compress it again."""
-    holders = [(i, found) for i, event in enumerate(events) if (found := _held(event)) is not None]
+    holders = [(i, payload) for i, event in enumerate(events) if (payload := _held(event)) is not None]
     if not holders:
         return dice.choice(PLAIN)(dice, events, pool)
     i, (at, held) = dice.choice(holders)
@@ -39,15 +39,15 @@ def _held(event: bytearray) -> tuple[int, Events] | None:
         # As a rows event of its own, for mutations that look for one.
         return rows[0], [bytearray(event[:4]) + bytes([23]) + bytes(HEADER - 5) + rows[1]]
     try:
-        found = opened(event)
+        payload = opened(event)
     except (OSError, ValueError, IndexError, KeyError, AssertionError, OverflowError, struct.error):
         return None  # it was mutated before
-    return (0, found) if found else None
+    return (0, payload) if payload else None
 
 
 def misdeclare(dice: random.Random, events: Events, pool: Sequence[bytes]) -> None:
     """A payload or a compressed event whose fields lie: sizes, method, fields twice or not at all."""
-    holders = [(i, found) for i, event in enumerate(events) if (found := _held(event)) is not None]
+    holders = [(i, payload) for i, event in enumerate(events) if (payload := _held(event)) is not None]
     if not holders:
         return dice.choice(PLAIN)(dice, events, pool)
     i, (at, held) = dice.choice(holders)
@@ -62,7 +62,7 @@ def misdeclare(dice: random.Random, events: Events, pool: Sequence[bytes]) -> No
             case "lie" if fields:
                 fields[k] = Field(fields[k].number, _lie(dice, fields[k].value))
             case "method":
-                fields = [one if one.number != 2 else Field(2, dice.choice(_METHODS)) for one in fields]
+                fields = [entry if entry.number != 2 else Field(2, dice.choice(_METHODS)) for entry in fields]
             case "drop" if fields:
                 del fields[k]
             case "repeat" if fields:

@@ -35,10 +35,10 @@ def landmarks(event: bytes | bytearray) -> list[Landmark]:
         walk = _rows
     elif kind in _QUERIES:
         walk = _query
-    found: list[Landmark] = []
+    marks: list[Landmark] = []
     with suppress(IndexError):  # it may have been mutated before
-        found.extend(walk(event) if walk else ())
-    return [mark for mark in found if mark.at + mark.size <= len(event)]
+        marks.extend(walk(event) if walk else ())
+    return [mark for mark in marks if mark.at + mark.size <= len(event)]
 
 
 def _packed(event: bytes | bytearray, at: int) -> tuple[int, int]:

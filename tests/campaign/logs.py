@@ -38,13 +38,13 @@ def source_logs() -> tuple[SourceLog, ...]:
 
 def events_in(data: bytes) -> list[bytes]:
     """Of whole events, one after the other."""
-    found, at = list[bytes](), 0
+    events, at = list[bytes](), 0
     while at < len(data):
         (size,) = struct.unpack_from("<I", data, at + 9)
         assert size >= HEADER, f"no event at {at}"
-        found.append(data[at : at + size])
+        events.append(data[at : at + size])
         at += size
-    return found
+    return events
 
 
 def _taken_apart(name: str, data: bytes) -> SourceLog:

@@ -132,20 +132,20 @@ def _logs(server: str) -> dict[str, list[str]]:
     if server == "mysql9":
         tables["vectors"] = ("a VECTOR(3)", ["TO_VECTOR('[1,2,-3.5]')"])
     plain = [statement for name, (columns, rows) in tables.items() for statement in _changes(name, columns, rows)]
-    found = {server: [*plain, *_minimal(), *_STATEMENTS, *_xa(server)]}
+    logs = {server: [*plain, *_minimal(), *_STATEMENTS, *_xa(server)]}
     some = [statement for name in ("num", "words") for statement in _changes(name, *tables[name])]
     if server == "mariadb":
         compress = ["SET GLOBAL log_bin_compress = ON", "SET GLOBAL log_bin_compress_min_len = 10"]
-        found["mariadb-compressed"] = [*compress, *some, "SET GLOBAL log_bin_compress = OFF"]
+        logs["mariadb-compressed"] = [*compress, *some, "SET GLOBAL log_bin_compress = OFF"]
     if server in ("mysql80", "mysql9"):
         partial = ["SET SESSION binlog_row_value_options = 'PARTIAL_JSON'"]
-        found[f"{server}-partial"] = [*partial, *_changes("document", *_JSON), *_partial()]
+        logs[f"{server}-partial"] = [*partial, *_changes("document", *_JSON), *_partial()]
     if server == "mysql9":
         both = [*some, *_changes("document", *_JSON), *_partial(), "SET SESSION GTID_NEXT = 'AUTOMATIC:tag_a'"]
         both += ["DELETE FROM document", "SET SESSION GTID_NEXT = 'AUTOMATIC'"]
-        found["mysql9-compressed"] = ["SET SESSION binlog_transaction_compression = ON", *both]
-        found["mysql9-compressed"] += ["SET SESSION binlog_row_value_options = 'PARTIAL_JSON'", *_partial()]
-    return found
+        logs["mysql9-compressed"] = ["SET SESSION binlog_transaction_compression = ON", *both]
+        logs["mysql9-compressed"] += ["SET SESSION binlog_row_value_options = 'PARTIAL_JSON'", *_partial()]
+    return logs
 
 
 def _changes(table: str, columns: str, rows: Sequence[str]) -> Iterator[str]:

@@ -35,7 +35,7 @@ class Mutant:
 
 @cache
 def _pools() -> tuple[tuple[bytes, ...], ...]:
-    return tuple(tuple(event for one in log.transactions for event in one) for log in source_logs())
+    return tuple(tuple(event for transaction in log.transactions for event in transaction) for log in source_logs())
 
 
 def mutant(seed: int, number: int) -> Mutant:
@@ -50,13 +50,13 @@ def mutant(seed: int, number: int) -> Mutant:
         mutation = dice.choice(ALL)
         mutation(dice, events, pool)
         what.append(mutation.__name__)
-    data, more = _file(dice, log, events)
+    data, settings = _file(dice, log, events)
     pieces, block_bytes = _pieces(dice, len(data))
     choice = DecodeOptions(dice.choice(("null", "text", "error")), dice.choice(("text", "number")))
     plain = dice.random() < 0.7
     return Mutant(
         log.name,
-        (*what, *more),
+        (*what, *settings),
         data,
         verify=dice.random() < 0.7,
         pieces=pieces,
@@ -70,7 +70,7 @@ def _window(dice: random.Random, log: SourceLog) -> list[bytes]:
     """Some transactions: the shorter a log, the more mutants in a minute, and the fewer events that do not matter."""
     count = dice.choice((1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 3, len(log.transactions)))
     first = dice.randrange(max(1, len(log.transactions) - count + 1))
-    return [event for one in log.transactions[first : first + count] for event in one]
+    return [event for transaction in log.transactions[first : first + count] for event in transaction]
 
 
 def _file(dice: random.Random, log: SourceLog, events: Events) -> tuple[bytes, list[str]]:

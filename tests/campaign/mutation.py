@@ -26,7 +26,7 @@ def _target(dice: random.Random, events: Events) -> bytearray:
     return dice.choice(some or events)
 
 
-def _place(dice: random.Random, event: bytearray) -> int:
+def _offset(dice: random.Random, event: bytearray) -> int:
     """A byte of the body; seldom of the header."""
     if len(event) <= HEADER or dice.random() < 0.05:
         return dice.randrange(max(1, len(event)))
@@ -43,12 +43,12 @@ def _number(dice: random.Random, size: int, old: int) -> bytes:
 def flip(dice: random.Random, events: Events, _pool: Sequence[bytes]) -> None:
     event = _target(dice, events)
     for _ in range(dice.choice((1, 1, 1, 2, 4, 8)) if event else 0):
-        event[_place(dice, event)] ^= 1 << dice.randrange(8)
+        event[_offset(dice, event)] ^= 1 << dice.randrange(8)
 
 
 def poke(dice: random.Random, events: Events, _: Sequence[bytes]) -> None:
     event = _target(dice, events)
-    at = _place(dice, event)
+    at = _offset(dice, event)
     size = min(dice.choice((1, 1, 2, 3, 4, 8)), len(event) - at)
     event[at : at + size] = bytes(dice.choice(_BYTES) for _ in range(size))
 
@@ -68,25 +68,25 @@ def value(dice: random.Random, events: Events, pool: Sequence[bytes]) -> None:
 
 def cut(dice: random.Random, events: Events, _: Sequence[bytes]) -> None:
     event = _target(dice, events)
-    del event[_place(dice, event) :]
+    del event[_offset(dice, event) :]
 
 
 def take_out(dice: random.Random, events: Events, _: Sequence[bytes]) -> None:
     event = _target(dice, events)
-    at = _place(dice, event)
+    at = _offset(dice, event)
     del event[at : at + dice.randint(1, 9)]
 
 
 def put_in(dice: random.Random, events: Events, _: Sequence[bytes]) -> None:
     event = _target(dice, events)
-    at = dice.choice((_place(dice, event), len(event)))
+    at = dice.choice((_offset(dice, event), len(event)))
     event[at:at] = dice.randbytes(dice.choice((1, 1, 2, 8, 300)))
 
 
 def splice(dice: random.Random, events: Events, pool: Sequence[bytes]) -> None:
     """Bytes of another event, over or between these."""
     event, other = _target(dice, events), dice.choice(pool)
-    at, first = _place(dice, event), dice.randrange(len(other))
+    at, first = _offset(dice, event), dice.randrange(len(other))
     some = other[first : first + dice.randint(1, _LONGEST_SPLICE)]
     event[at : at + dice.choice((0, len(some)))] = some
 
@@ -99,10 +99,10 @@ def _marked(dice: random.Random, events: Events, what: str) -> tuple[bytearray, 
 
 def lie(dice: random.Random, events: Events, pool: Sequence[bytes]) -> None:
     """A length or a count that is not true."""
-    found = _marked(dice, events, "length")
-    if found is None:
+    marked = _marked(dice, events, "length")
+    if marked is None:
         return flip(dice, events, pool)
-    event, mark = found
+    event, mark = marked
     old = event[mark.at : mark.at + mark.size]
     if dice.random() < 0.2:  # another form of packed number
         event[mark.at : mark.at + mark.size] = bytes([dice.choice((251, 252, 253, 254, 255))]) + dice.randbytes(8)
@@ -112,20 +112,20 @@ def lie(dice: random.Random, events: Events, pool: Sequence[bytes]) -> None:
 
 
 def retype(dice: random.Random, events: Events, pool: Sequence[bytes]) -> None:
-    found = _marked(dice, events, "type")
-    if found is None:
+    marked = _marked(dice, events, "type")
+    if marked is None:
         return flip(dice, events, pool)
-    event, mark = found
+    event, mark = marked
     event[mark.at] = dice.choice((dice.choice(_TYPES), dice.choice(_TYPES), dice.randrange(256)))
     return None
 
 
 def describe_otherwise(dice: random.Random, events: Events, pool: Sequence[bytes]) -> None:
     """A column's metadata or presence."""
-    found = _marked(dice, events, "metadata")
-    if found is None:
+    marked = _marked(dice, events, "metadata")
+    if marked is None:
         return flip(dice, events, pool)
-    event, mark = found
+    event, mark = marked
     event[mark.at] = dice.choice((dice.choice(_BYTES), dice.randrange(256), event[mark.at] ^ 1 << dice.randrange(8)))
     return None
 

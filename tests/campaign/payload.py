@@ -44,8 +44,10 @@ def fields_of(inner: list[bytearray], *, is_compressed: bool = True) -> list[Fie
 def closed(event: bytes | bytearray, inner: list[bytearray], fields: list[Field] | None = None) -> bytearray:
     """The events in the payload again; with these fields, whether they are true or not."""
     fields = fields_of(inner) if fields is None else fields
-    said = b"".join(_packed(one.number) + _packed(len(_packed(one.value))) + _packed(one.value) for one in fields)
-    is_compressed = next((one.value for one in fields if one.number == 2), 255) != 255
+    said = b"".join(
+        _packed(entry.number) + _packed(len(_packed(entry.value))) + _packed(entry.value) for entry in fields
+    )
+    is_compressed = next((entry.value for entry in fields if entry.number == 2), 255) != 255
     return bytearray(event[:HEADER]) + said + b"\x00" + _body(b"".join(inner), is_compressed)
 
 

@@ -115,6 +115,6 @@ def _is_another_table(block: Block, name: TableName) -> bool:
 @cache
 def _table_maps() -> frozenset[bytes]:
     """Those of the logs, without their table ids."""
-    events = [event for log in source_logs() for one in log.transactions for event in one]
+    events = [event for log in source_logs() for transaction in log.transactions for event in transaction]
     events += [bytes(inner) for event in events for inner in opened(event) or ()]
     return frozenset(event[HEADER + 6 :] for event in events if event[4] == TABLE_MAP)

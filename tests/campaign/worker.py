@@ -32,16 +32,16 @@ def main(arguments: list[str]) -> None:
 def warm_up() -> None:
     """Read every log as it is, in every way, so that no mutant has to wait for a kernel."""
     for i, log in enumerate(source_logs()):
-        events = [*log.opening, *(event for one in log.transactions for event in one)]
+        events = [*log.opening, *(event for transaction in log.transactions for event in transaction)]
         raw = [sized(event, is_checksummed=log.is_checksummed) for event in events]
         data = assembled(raw, is_checksummed=log.is_checksummed)
         for command in COMMANDS if "built" not in log.name else COMMANDS[i % len(COMMANDS) :][:1]:
             _run(Mutant(log.name, (), data, verify=True, command=command), None)
 
 
-def _run(one: Mutant, number: int | None) -> str:
+def _run(mutation: Mutant, number: int | None) -> str:
     try:
-        return outcome_of(one)
+        return outcome_of(mutation)
     except BaseException as error:  # whatever it is, it is what we look for
         if isinstance(error, KeyboardInterrupt):
             raise

@@ -55,8 +55,8 @@ def _moments(digits: int) -> list[Form]:
     stamps = ["0000-00-00 00:00:00", "1970-01-01 00:00:01", "2038-01-19 03:14:07", "2001-09-09 01:46:40"]
     instants = [f"{stamp}{zero}" for stamp in stamps] + [f"2038-01-19 03:14:07{most}", f"1970-01-01 00:00:01{few}"]
     return [
-        Form(f"{kind}_{digits}", f"{kind.upper()}{declared}{extra}", tuple((f"'{text}'", text) for text in found))
-        for kind, extra, found in (
+        Form(f"{kind}_{digits}", f"{kind.upper()}{declared}{extra}", tuple((f"'{text}'", text) for text in expected))
+        for kind, extra, expected in (
             ("time", "", texts),
             ("datetime", "", moments),
             ("timestamp", " NULL DEFAULT NULL", instants),

@@ -33,14 +33,14 @@ _OLD = "SET GLOBAL mysql56_temporal_format = OFF"
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="penstock-vectors-") as folder, ExitStack() as stack:
         Path(folder).chmod(0o755)
-        found: list[dict[str, Any]] = []
+        vectors: list[dict[str, Any]] = []
         for name, forms, before in (("mysql9", FORMS, []), ("mariadb", OLD_FORMS, [_OLD])):
             server: Any = SERVICES[name].server(Path(folder) / name)  # type: ignore[attr-defined]
             server.start()
             stack.callback(server.kill)
-            found += vectors_of(server, forms, before)
+            vectors += vectors_of(server, forms, before)
         VECTORS.write_text(
-            "[\n" + ",\n".join(json.dumps(one, ensure_ascii=False) for one in found) + "\n]\n", encoding="utf-8"
+            "[\n" + ",\n".join(json.dumps(vector, ensure_ascii=False) for vector in vectors) + "\n]\n", encoding="utf-8"
         )
 
 
@@ -49,7 +49,7 @@ def vectors_of(server: DatabaseServer, forms: list[Form], before: list[str]) -> 
     file = new_file(server)
     execute(server, LOOSE, *(line for form in forms for line in statements(form, f"v.{form.name}")))
     by_name = {form.name: iter(form.values) for form in forms}
-    found: dict[str, dict[str, Any]] = {}
+    vectors: dict[str, dict[str, Any]] = {}
     for block in LogFile(file):
         events = np.flatnonzero(block.column("entry") == Entry.ROWS)
         for event in events.tolist():
@@ -61,11 +61,11 @@ def vectors_of(server: DatabaseServer, forms: list[Form], before: list[str]) -> 
             sizes = rows.located.lengths(0) if not width else np.full(offsets.size, width)
             # The last row of a form is NULL; a form may take several events.
             pairs = zip(offsets[offsets >= 0].tolist(), sizes.tolist(), by_name[form], strict=False)
-            about = {key: value for key, value in asdict(column).items() if value not in (0, "", [], ())}
-            one = found.setdefault(form, {"form": form, "column": about, "values": []})
+            details = {key: value for key, value in asdict(column).items() if value not in (0, "", [], ())}
+            vector = vectors.setdefault(form, {"form": form, "column": details, "values": []})
             raw = [(data[at : at + size].tobytes().hex(), text) for at, size, (_, text) in pairs]
-            one["values"] += [pair for pair in raw if len(pair[1]) < _LONGEST]
-    return list(found.values())
+            vector["values"] += [pair for pair in raw if len(pair[1]) < _LONGEST]
+    return list(vectors.values())
 
 
 if __name__ == "__main__":

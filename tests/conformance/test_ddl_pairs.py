@@ -92,7 +92,7 @@ PAIRS: dict[str, tuple[list[str], str]] = {
 
 def plain(types: str) -> str:
     """Without the widths that MySQL 9 does not show."""
-    return _WIDTH.sub(lambda found: found[0] if found[0] == "tinyint(1)" else found[1], types)
+    return _WIDTH.sub(lambda width: width[0] if width[0] == "tinyint(1)" else width[1], types)
 
 
 def modelled(statements: list[str], server: ServerProfile) -> str:
@@ -130,9 +130,9 @@ def test_the_servers_give_the_columns(name: str, request: pytest.FixtureRequest,
                 " WHERE table_schema = %s AND table_name = 't' ORDER BY ordinal_position",
                 (schema,),
             )
-            found = [
+            described = [
                 f"{column} {kind.decode() if isinstance(kind, bytes) else kind}{' not null' * (nullable == 'NO')}"
                 for column, kind, nullable in cursor.fetchall()
             ]
-            assert plain(", ".join(found)) == columns, pair
-            assert modelled(statements, ServerProfile.from_version_text(version)) == ", ".join(found), pair
+            assert plain(", ".join(described)) == columns, pair
+            assert modelled(statements, ServerProfile.from_version_text(version)) == ", ".join(described), pair

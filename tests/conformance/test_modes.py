@@ -71,9 +71,9 @@ def replayed(rows: Sequence[dict[str, Any]]) -> list[Row]:
             case "update_postimage":
                 held.append(before | image)
             case _:
-                before = next(one for one in held if image.items() <= one.items())
+                before = next(stored for stored in held if image.items() <= stored.items())
                 held.remove(before)
-    return sorted((tuple(one[name] for name in COLUMNS) for one in held), key=repr)
+    return sorted((tuple(stored[name] for name in COLUMNS) for stored in held), key=repr)
 
 
 def tool_of(server: DatabaseServer) -> list[str]:

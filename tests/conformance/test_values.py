@@ -41,29 +41,29 @@ def test_values_have_their_texts(
         cursor.execute(LOOSE)
         for form in forms:
             text = (tmp_path / f"{schema}.{form.name}.csv").read_text(encoding="utf-8")
-            found = [row["c"] for row in csv.DictReader(io.StringIO(text, newline=""))]
-            wrong += differences(form, name, found, "penstock")
+            texts = [row["c"] for row in csv.DictReader(io.StringIO(text, newline=""))]
+            wrong += differences(form, name, texts, "penstock")
             shown = "c * 1e0" if form.is_real else "c + 0" if form.name == "year" else "CAST(c AS CHAR)"
             cursor.execute(f"SELECT {shown} FROM {schema}.{form.name} ORDER BY id")
             wrong += differences(form, name, [row[0] for row in cursor.fetchall()], "the server")
     assert not wrong, "\n".join(wrong[:40])
 
 
-def differences(form: Form, server: str, found: list[Any], who: str) -> list[str]:
+def differences(form: Form, server: str, values: list[Any], who: str) -> list[str]:
     expected = [text for _, text in form.values]
-    if len(found) != len(expected) + 1 or found[-1] not in {"", None}:
-        return [f"{form.name}: {who} shows {len(found)} values, the last {found[-1:]}"]
+    if len(values) != len(expected) + 1 or values[-1] not in {"", None}:
+        return [f"{form.name}: {who} shows {len(values)} values, the last {values[-1:]}"]
     return [
         f"{form.declared}: {who} shows {value!r}, expected {text!r}"
-        for value, text in zip(found, expected, strict=False)
+        for value, text in zip(values, expected, strict=False)
         if not is_same(form, server, str(value), text)
     ]
 
 
-def is_same(form: Form, server: str, found: str, expected: str) -> bool:
+def is_same(form: Form, server: str, text: str, expected: str) -> bool:
     if not form.is_real:
-        return found == expected
+        return text == expected
     if server.startswith("mariadb") and float(expected) == 0:
         expected = "0"  # MariaDB takes -0e0 for 0
     kind = np.float32 if form.name == "float" else np.float64  # the fewest digits that are the same float will do
-    return kind(float(found)).tobytes() == kind(float(expected)).tobytes()
+    return kind(float(text)).tobytes() == kind(float(expected)).tobytes()

@@ -34,19 +34,21 @@ def texts_of(column: Column, values: list[bytes]) -> list[str]:
 
 def test_every_form_has_vectors() -> None:
     assert len(VECTORS) > 50
-    assert {WireType(one["column"]["type"]) for one in VECTORS} >= {
+    assert {WireType(vector["column"]["type"]) for vector in VECTORS} >= {
         WireType.NEWDECIMAL, WireType.FLOAT, WireType.DOUBLE, WireType.DATE, WireType.YEAR, WireType.TIME2,
         WireType.DATETIME2, WireType.TIMESTAMP2, WireType.TIME, WireType.DATETIME, WireType.TIMESTAMP, WireType.JSON,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda one: f"{one['form']}-{WireType(one['column']['type']).name}")
+@pytest.mark.parametrize(
+    "vector", VECTORS, ids=lambda vector: f"{vector['form']}-{WireType(vector['column']['type']).name}"
+)
 def test_bytes_become_their_texts(vector: dict[str, Any]) -> None:
     column = Column(**{**vector["column"], "type": WireType(vector["column"]["type"])})
-    found = texts_of(column, [bytes.fromhex(raw) for raw, _ in vector["values"]])
+    texts = texts_of(column, [bytes.fromhex(raw) for raw, _ in vector["values"]])
     expected = [shown for _, shown in vector["values"]]
     real = _REALS.get(column.type)
     if real is not None:
-        assert [real(one).tobytes() for one in found] == [real(float(one)).tobytes() for one in expected]
+        assert [real(number).tobytes() for number in texts] == [real(float(number)).tobytes() for number in expected]
     else:
-        assert found == expected
+        assert texts == expected

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.demo.shop import STATES
 from penstock.testing import DatabaseServer
+from tests.support.product_shop import STATES
 
 WORDS = ("kettle", "lamp", "Ünïcödé", "漢字", 'quo"te', "back\\slash", "new\nline", "😀", "", "null")
 
@@ -141,15 +141,15 @@ def truth(server: DatabaseServer) -> dict[str, dict[str, Any]]:
 
 
 def contents(documents: pa.Table) -> dict[str, dict[str, Any]]:
-    """Documents of an index in the same form: prices exact, times with six digits."""
-    found: dict[str, dict[str, Any]] = {}
+    """Documents of an index in the same form: prices exact, times in UTC with six digits."""
+    contents_by_id: dict[str, dict[str, Any]] = {}
     for key, text in zip(documents.column("id").to_pylist(), documents.column("document").to_pylist(), strict=True):
         document = json.loads(text, parse_float=Decimal)
         document["price"] = Decimal(document["price"])
-        whole, _, fraction = document["updated_at"].partition(".")
+        whole, _, fraction = document["updated_at"].removesuffix("Z").partition(".")
         document["updated_at"] = f"{whole}.{fraction or '0':0<6}"
-        found[key] = document
-    return found
+        contents_by_id[key] = document
+    return contents_by_id
 
 
 def drop_shop(server: DatabaseServer) -> None:

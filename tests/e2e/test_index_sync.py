@@ -10,20 +10,22 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.config import InstanceSettings, ServerSettings
-from penstock.demo.shop import SPEC, ShopSize, create_shop
-from penstock.document import DocumentBuilder, DocumentPlan, load_all_documents
+from penstock.config import InstanceSettings, ServerSettings, SourceSettings
+from penstock.document import DOCUMENT_DECODING, DocumentSync, LocalWriter
 from penstock.model import Position, Sequence
 from penstock.search.embedded import EmbeddedIndex
 from penstock.search.http import HttpIndex
 from penstock.search.index import SearchIndex
 from penstock.server import Server
-from penstock.source import RowQuery, connect, current_position
+from penstock.snapshot.source_rows import SourceRows
+from penstock.source import connect, current_position
 from penstock.spark.index_sync import IndexSync
+from penstock.spark.sync_job import LoadedGraphs
 from penstock.testing import DatabaseServer
 from tests.e2e.shop import Shopkeeper, contents, drop_shop, truth
 from tests.support.campaign import short_and_long
 from tests.support.capture import poll, source_of
+from tests.support.product_shop import SPEC, ShopSize, create_shop
 
 SHORT_S, LONG_S = 4.0, 60.0
 SOURCES = ("mariadb", "mariadb11", "mysql80", "mysql9")
@@ -36,20 +38,19 @@ class Shop:
     database: DatabaseServer
     spark: SparkSession
     folder: Path
-    plan: DocumentPlan
     start: Position
     address: str
     indexes: dict[str, SearchIndex]
-    builders: dict[str, DocumentBuilder]
+    syncs: dict[str, DocumentSync]
     queries: list[Any] = field(default_factory=list[Any])
 
     def follow(self) -> list[Any]:
         """Start, or resume, one stream per index."""
         self.queries = [
-            IndexSync(self.plan, self.builders[name], index, server=self.address, name=name).start(
+            IndexSync([sync], server=self.address, name=name).start(
                 self.spark, self.folder / f"checkpoint-{name}", self.start
             )
-            for name, index in self.indexes.items()
+            for name, sync in self.syncs.items()
         ]
         return self.queries
 
@@ -59,7 +60,7 @@ class Shop:
 
     def differences(self) -> dict[str, Any]:
         expected = truth(self.database)
-        found: dict[str, Any] = {}
+        differing: dict[str, Any] = {}
         for name, index in self.indexes.items():
             index.refresh()
             actual = contents(index.documents())
@@ -69,8 +70,17 @@ class Shop:
                 if expected.get(key) != actual.get(key)
             }
             if different:
-                found[name] = dict(list(different.items())[:3]) | {"count": len(different)}
-        return found
+                differing[name] = dict(list(different.items())[:3]) | {"count": len(different)}
+        return differing
+
+
+def open_sync(source: SourceSettings, index: SearchIndex, started: ExitStack) -> DocumentSync:
+    started.callback(index.close)
+    rows = SourceRows(source, DOCUMENT_DECODING)
+    started.callback(rows.close)
+    sync = DocumentSync(LoadedGraphs(source, SPEC).load, rows, index, lambda builder: LocalWriter(builder, rows, index))
+    sync.prepare_index()
+    return sync
 
 
 @pytest.fixture(params=SOURCES)
@@ -81,27 +91,19 @@ def shop(request: pytest.FixtureRequest, spark: SparkSession, opensearch: Any, t
     with ExitStack() as started:
         started.callback(drop_shop, database)
         with closing(connect(source)) as connection:
-            create_shop(connection, ShopSize(stores=40, products=300), lambda _: None)
+            create_shop(connection, ShopSize(stores=40, products=300))
             start = current_position(connection, source)
         server = Server(ServerSettings.with_flight_only(InstanceSettings(source=source, start=str(start))))
         started.callback(server.stop)
         server.start()
-        plan = DocumentPlan.from_spec(
-            SPEC, {table.name: table for table in server.instances["default"].describe_tables(SPEC.tables)}
-        )
         indexes: dict[str, SearchIndex] = {
             "embedded": EmbeddedIndex.open(tmp_path / "index"),
             "opensearch": HttpIndex.open(opensearch.url, f"product-{request.param}-{time.time_ns()}"),
         }
-        builders: dict[str, DocumentBuilder] = {}
-        for name, index in indexes.items():
-            started.callback(index.close)
-            reader = RowQuery(source)
-            started.callback(reader.close)
-            builders[name] = DocumentBuilder(plan, reader)
-            index.prepare(plan.fields)
-            load_all_documents(builders[name], index, int(Sequence.from_position(start)))
-        made = Shop(database, spark, tmp_path, plan, start, server.address, indexes, builders)
+        syncs = {name: open_sync(source, index, started) for name, index in indexes.items()}
+        for sync in syncs.values():
+            sync.load_all(int(Sequence.from_position(start)))
+        made = Shop(database, spark, tmp_path, start, server.address, indexes, syncs)
         started.callback(made.stop)
         yield made
 

@@ -96,16 +96,18 @@ def test_the_tour_does_what_it_says(private_server: Callable[..., Any], tmp_path
         with running(following, tmp_path) as synced:
             assert synced.says("loaded 2 documents"), synced.output
             execute(server, "UPDATE shop.store SET name = 'Zircon' WHERE id = 2")
-            assert poll(lambda: found(tmp_path, "zircon") == ["2"] or synced.process.poll() is not None, 200)
-            assert found(tmp_path, "zircon") == ["2"], synced.output
+            assert poll(lambda: search_ids(tmp_path, "zircon") == ["2"] or synced.process.poll() is not None, 200)
+            assert search_ids(tmp_path, "zircon") == ["2"], synced.output
         assert synced.process.returncode == 0, synced.output
         execute(server, "UPDATE shop.store SET name = 'Opal' WHERE id = 1", "DELETE FROM shop.product WHERE id = 2")
         with running(following, tmp_path) as again:
-            assert poll(lambda: found(tmp_path, "opal") == ["1"] and not found(tmp_path, "zircon"), 90), again.output
+            assert poll(lambda: search_ids(tmp_path, "opal") == ["1"] and not search_ids(tmp_path, "zircon"), 90), (
+                again.output
+            )
             assert "first load" not in again.output
     assert served.process.returncode == 0
 
 
-def found(folder: Path, word: str) -> list[str]:
+def search_ids(folder: Path, word: str) -> list[str]:
     with EmbeddedIndex.open(folder / "product-index", read_only=True) as index:
         return [hit.id for hit in index.search(word)]

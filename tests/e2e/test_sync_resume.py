@@ -15,7 +15,7 @@ from penstock.server import Server
 from tests.support.capture import execute, poll, source_of
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
-SPEC = "index: t\nroot: {table: d.t, id: id, columns: [name]}\n"
+SPEC = "index: t\nroot: {table: d.t, id: id, fields: [name]}\n"
 
 
 def ids(folder: Path) -> set[str]:

@@ -41,9 +41,9 @@ def settings_of(mariadb: DatabaseServer, folder: Path, table: str, **own: str) -
         "canal.instance.filter.regex": table.replace(".", "\\."),
         "canal.file.data.dir": str(folder),
     }
-    found = read_canal_instance("shop", properties | own, {}, folder, {}).settings
+    instance = read_canal_instance("shop", properties | own, {}, folder, {}).settings
     ports = {name: {"port": 0} for name in ("flight", "canal", "admin")}
-    return ServerSettings.model_validate(ports | {"instances": [found]})
+    return ServerSettings.model_validate(ports | {"instances": [instance]})
 
 
 @contextmanager
@@ -62,24 +62,24 @@ def insert(mariadb: DatabaseServer, table: str, first: int, count: int) -> None:
 
 def ids_until(connector: CanalConnector, count: int, seconds: float = 150) -> list[int]:
     """Of the rows that come, until there are so many; acked."""
-    found, deadline = list[int](), time.monotonic() + seconds
-    while len(found) < count and time.monotonic() < deadline:
+    ids, deadline = list[int](), time.monotonic() + seconds
+    while len(ids) < count and time.monotonic() < deadline:
         message = connector.get_without_ack(1000, timeout_s=0.5)
         if not message.is_empty:
             for _, change in message.row_changes():
-                found += [int(row.afterColumns[0].value) for row in change.rowDatas]
+                ids += [int(row.afterColumns[0].value) for row in change.rowDatas]
             connector.ack(message.id)
-    return found
+    return ids
 
 
 def clients_of(server: Server) -> dict[str, dict[str, Any]]:
-    (one,) = status_of(server)["instances"]
-    return {client["client"]: client for client in one["clients"]}
+    (instance,) = status_of(server)["instances"]
+    return {client["client"]: client for client in instance["clients"]}
 
 
 def first_of(server: Server) -> Position:
-    (one,) = status_of(server)["instances"]
-    return Position.from_json(one["first"])
+    (instance,) = status_of(server)["instances"]
+    return Position.from_json(instance["first"])
 
 
 def cursor_of(server: Server, client_id: str) -> Position:
@@ -98,10 +98,10 @@ def test_a_client_that_is_gone_holds_up_nobody_and_gets_every_row_when_it_return
             insert(mariadb, table, 1, ROWS)
             assert ids_until(present, ROWS) == list(range(1, ROWS + 1))
             assert poll_until(lambda: clients_of(server)["1002"]["state"] == "absent", 20), clients_of(server)
-            found = clients_of(server)
-            assert (found["1002"]["connected"], found["1002"]["from_log"]) == (False, True)
-            assert found["1001"]["connected"]
-            (address,) = found["1001"]["addresses"]
+            clients = clients_of(server)
+            assert (clients["1002"]["connected"], clients["1002"]["from_log"]) == (False, True)
+            assert clients["1001"]["connected"]
+            (address,) = clients["1001"]["addresses"]
             assert address.startswith("127.0.0.1:")
             url = f"http://127.0.0.1:{server.admin.port}"  # type: ignore[union-attr]
             shown = CliRunner().invoke(app, ["status", "--url", url]).stdout
@@ -122,9 +122,9 @@ def test_a_client_that_is_gone_holds_up_nobody_and_gets_every_row_when_it_return
 def config(mariadb: DatabaseServer, tmp_path: Path) -> Path:
     """Of a server that runs; its ports are free ones."""
     source = {"host": mariadb.host, "port": mariadb.port, "user": mariadb.user, "password": mariadb.password}
-    about = {"data_dir": str(tmp_path), "instances": [{"destination": "shop", "source": source}]}
+    settings = {"data_dir": str(tmp_path), "instances": [{"destination": "shop", "source": source}]}
     path = tmp_path / "penstock.yml"
-    path.write_text(yaml.safe_dump(about | {name: {"port": 0} for name in ("flight", "canal", "admin")}), "utf-8")
+    path.write_text(yaml.safe_dump(settings | {name: {"port": 0} for name in ("flight", "canal", "admin")}), "utf-8")
     return path
 
 

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
+from penstock.binlog.rows.fields import arrow_fields_of_table
 from penstock.client.canal import CanalConnector
 from penstock.config import ConfFolder, ServerSettings
 from penstock.errors import PenstockError
+from penstock.model import TableName
 from penstock.server import Server
 from penstock.testing import DatabaseServer, poll_until
 from tests.services.zookeeper import ZooKeeper
@@ -30,7 +32,7 @@ from tests.support.capture import execute
 LOGIN = {"port": 0, "user": "admin", "password": "secret"}
 
 
-def about(server: DatabaseServer, **changes: Any) -> dict[str, Any]:
+def configuration(server: DatabaseServer, **changes: Any) -> dict[str, Any]:
     source = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
     return {"source": source | {"heartbeat_s": 1}, "destination": "shop"} | changes
 
@@ -56,8 +58,8 @@ def table(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) ->
 
 
 def one_of(server: Server) -> dict[str, Any]:
-    (found,) = status_of(server)["instances"]
-    return found
+    (instance,) = status_of(server)["instances"]
+    return instance
 
 
 def clients_of(server: Server) -> dict[str, dict[str, Any]]:
@@ -66,7 +68,7 @@ def clients_of(server: Server) -> dict[str, dict[str, Any]]:
 
 def test_status_shows_clients_and_who_blocks_whom(mariadb: DatabaseServer, table: str) -> None:
     with (
-        served(settings_of(about(mariadb, store={"memory": 1 << 16}))) as server,
+        served(settings_of(configuration(mariadb, store={"memory": 1 << 16}))) as server,
         client_of(server, 1001, table) as slow,
         client_of(server, 1002, table) as quick,
     ):
@@ -76,11 +78,11 @@ def test_status_shows_clients_and_who_blocks_whom(mariadb: DatabaseServer, table
         quick.ack(second.id)
         assert poll_until(lambda: clients_of(server)["1002"]["outstanding"] == 0, 10)
         assert poll_until(lambda: one_of(server)["lag"] == {"seconds": 0.0, "bytes": 0}, 10)
-        found = clients_of(server)
-        assert [batch["id"] for batch in found["1001"]["batches"]] == [first.id]
-        assert (found["1001"]["holds_oldest"], found["1002"]["holds_oldest"]) == (True, False)
-        assert found["1002"]["lag"]["bytes"] == 0 < found["1001"]["lag"]["bytes"]
-        assert found["1001"]["cursor"]["offset"] < found["1002"]["cursor"]["offset"]
+        clients = clients_of(server)
+        assert [batch["id"] for batch in clients["1001"]["batches"]] == [first.id]
+        assert (clients["1001"]["holds_oldest"], clients["1002"]["holds_oldest"]) == (True, False)
+        assert clients["1002"]["lag"]["bytes"] == 0 < clients["1001"]["lag"]["bytes"]
+        assert clients["1001"]["cursor"]["offset"] < clients["1002"]["cursor"]["offset"]
         for number in range(10, 40):  # each is read before the next is written: blocks of one row fill the store well
             execute(mariadb, f"INSERT INTO {table} VALUES ({number}, REPEAT('x', 10000))")
             if (
@@ -90,10 +92,10 @@ def test_status_shows_clients_and_who_blocks_whom(mariadb: DatabaseServer, table
                 quick.ack(message.id)
         assert poll_until(lambda: one_of(server)["state"] == "blocked", 20), one_of(server)
         assert quick.get_without_ack(100, timeout_s=0.1).is_empty
-        one = one_of(server)
-        assert one["store"]["waits_for"] == one["store"]["held_for"] == ["1001"]
-        assert one["reason"] == "the store is full until 1001 acks"
-        assert one["store"]["fill"] > 0.5
+        instance = one_of(server)
+        assert instance["store"]["waits_for"] == instance["store"]["held_for"] == ["1001"]
+        assert instance["reason"] == "the store is full until 1001 acks"
+        assert instance["store"]["fill"] > 0.5
         samples = parse_metrics(asked(server, "/metrics")[1])
         assert sample(samples, "penstock_client_holds_oldest", destination="shop", client="1001") == 1
         assert sample(samples, "penstock_instance_state", destination="shop", state="blocked") == 1
@@ -109,10 +111,10 @@ def test_status_shows_clients_and_who_blocks_whom(mariadb: DatabaseServer, table
         slow.ack(first.id)
 
         def take() -> bool:
-            for one in (slow, quick):
-                message = one.get_without_ack(1000, timeout_s=0.1)
+            for client in (slow, quick):
+                message = client.get_without_ack(1000, timeout_s=0.1)
                 if not message.is_empty:
-                    one.ack(message.id)
+                    client.ack(message.id)
             return one_of(server)["state"] == "following" and not one_of(server)["store"]["held_for"]
 
         assert poll_until(take, 30), one_of(server)
@@ -121,9 +123,28 @@ def test_status_shows_clients_and_who_blocks_whom(mariadb: DatabaseServer, table
         assert sample(samples, "canal_instance_sink_blocking_time", destination="shop") > 0
 
 
+def test_the_progress_of_snapshots_is_in_the_status_and_the_metrics(mariadb: DatabaseServer, table: str) -> None:
+    execute(mariadb, f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b'), (3, 'c')", f"ANALYZE TABLE {table}")
+    with served(settings_of(configuration(mariadb), canal=CLOSED)) as server:
+        assert one_of(server)["snapshots"] == {}, "no query has asked for one"
+        instance, name = server.instances["shop"], TableName.parse(table)
+        fields = arrow_fields_of_table(instance.describe_tables([name])[0])
+        assert poll_until(lambda: instance.store.latest >= instance.source_log.end(), 30)
+        (chunk,) = instance.snapshots.plan(name, None, rows_before=0, count=1, rows=100).chunks
+        progress = one_of(server)["snapshots"][table]
+        assert (progress["state"], progress["rows_read"]) == ("running", 0)
+        assert sum(batch.num_rows for batch in instance.snapshots.read(name, chunk, instance.store.latest, fields)) == 3
+        progress = one_of(server)["snapshots"][table]
+        assert (progress["state"], progress["rows_read"], progress["percent"]) == ("complete", 3, 100.0)
+        samples, where = parse_metrics(asked(server, "/metrics")[1]), {"destination": "shop", "table": table}
+        assert sample(samples, "penstock_snapshot_done_ratio", **where) == 1
+        assert sample(samples, "penstock_snapshot_rows_total", **where) == 3
+        assert sample(samples, "penstock_snapshot_chunks_total", **where) == 1
+
+
 def test_it_is_ready_while_its_source_lives(private_server: Callable[..., Any]) -> None:
     mariadb: DatabaseServer = private_server("mariadb")
-    with served(settings_of(about(mariadb), canal=CLOSED)) as server:
+    with served(settings_of(configuration(mariadb), canal=CLOSED)) as server:
         assert poll_until(lambda: readiness_of(server)[0] == 200, 20), readiness_of(server)
         mariadb.kill()
         assert poll_until(lambda: readiness_of(server)[0] == 503, 20)
@@ -139,7 +160,7 @@ def test_it_is_ready_while_its_source_lives(private_server: Callable[..., Any]) 
 
 def test_it_is_ready_while_its_settings_are_right(mariadb: DatabaseServer, tmp_path: Path) -> None:
     def write(changes: dict[str, Any]) -> None:
-        text = yaml.safe_dump(about(mariadb, data_dir=str(tmp_path / "data")) | changes)
+        text = yaml.safe_dump(configuration(mariadb, data_dir=str(tmp_path / "data")) | changes)
         (tmp_path / "conf" / "shop.yml").write_text(text.replace("destination: shop\n", ""))
 
     (tmp_path / "conf").mkdir()
@@ -157,7 +178,7 @@ def test_it_is_ready_while_its_settings_are_right(mariadb: DatabaseServer, tmp_p
         assert poll_until(lambda: readiness_of(server)[0] == 200, 30), readiness_of(server)
         # One whose source does not let it in: the start is tried again, and shown.
         (tmp_path / "conf" / "other.yml").write_text(
-            yaml.safe_dump({"source": about(mariadb)["source"] | {"password": "wr0ng"}})
+            yaml.safe_dump({"source": configuration(mariadb)["source"] | {"password": "wr0ng"}})
         )
         assert poll_until(lambda: "is tried again" in str(readiness_of(server)), 20), readiness_of(server)
         assert "wr0ng" not in str(status_of(server))
@@ -165,8 +186,8 @@ def test_it_is_ready_while_its_settings_are_right(mariadb: DatabaseServer, tmp_p
         assert poll_until(lambda: readiness_of(server)[0] == 200, 30), readiness_of(server)
 
 
-def test_the_console_stops_and_starts_and_clients_go_on(mariadb: DatabaseServer, table: str) -> None:
-    with served(settings_of(about(mariadb))) as server:
+def test_the_console_stops_and_starts_and_clients_resume(mariadb: DatabaseServer, table: str) -> None:
+    with served(settings_of(configuration(mariadb))) as server:
         assert server.canal_admin is not None
         with Console(server.canal_admin.port) as console, client_of(server, 1001, table) as client:
             execute(mariadb, f"INSERT INTO {table} VALUES (1, 'a')")
@@ -174,7 +195,7 @@ def test_the_console_stops_and_starts_and_clients_go_on(mariadb: DatabaseServer,
             assert poll_until(lambda: clients_of(server)["1001"]["outstanding"] == 0, 10)
             assert console.instance("stop") == (0, "1")
             execute(mariadb, f"INSERT INTO {table} VALUES (2, 'b')")
-            with pytest.raises(PenstockError, match="was stopped by hand"):
+            with pytest.raises(PenstockError, match="was stopped manually"):
                 client.get_without_ack(100)
             assert console.instance("start") == (0, "1")
             with client_of(server, 1001, table) as again:
@@ -189,14 +210,14 @@ def test_the_console_stops_and_starts_and_clients_go_on(mariadb: DatabaseServer,
 def test_a_released_destination_goes_to_another_server(mariadb: DatabaseServer, zookeeper: ZooKeeper) -> None:
     name = f"d{secrets.token_hex(4)}"
     settings = settings_of(
-        about(mariadb, destination=name), zookeeper=zookeeper.hosts, running={"session_s": 6, "share": False}
+        configuration(mariadb, destination=name), zookeeper=zookeeper.hosts, running={"session_s": 6, "share": False}
     )
     with served(settings) as first, served(settings) as second:
         assert poll_until(lambda: readiness_of(first)[0] == readiness_of(second)[0] == 200, 30), (
             readiness_of(first),
             readiness_of(second),
         )
-        owners = [one for one in (first, second) if one_of(one)["election"]["is_held"]]
+        owners = [server for server in (first, second) if one_of(server)["election"]["is_held"]]
         (owner,) = owners
         other = second if owner is first else first
         assert owner.canal is not None
@@ -212,7 +233,7 @@ def test_a_released_destination_goes_to_another_server(mariadb: DatabaseServer, 
             assert console.instance("release", name) == (0, "0"), "it is not ours any more"
             # By hand it leaves the election, and comes back to it.
             assert console.instance("stop", name) == (0, "1")
-            assert one_of(owner)["role"] == "stopped by hand"
+            assert one_of(owner)["role"] == "stopped manually"
         assert other.canal_admin is not None
         with Console(other.canal_admin.port) as console:
             assert console.instance("stop", name) == (0, "1")

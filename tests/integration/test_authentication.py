@@ -25,12 +25,14 @@ pytestmark = [getattr(pytest.mark, kind) for kind in ("mariadb", "mariadb11", "m
 
 
 @pytest.mark.parametrize("tls", ["disabled", "preferred"])
-@pytest.mark.parametrize(("kind", "how", "plugin"), WAYS, ids=[f"{kind}-{plugin}" for kind, _, plugin in WAYS])
+@pytest.mark.parametrize(
+    ("kind", "identification", "plugin"), WAYS, ids=[f"{kind}-{plugin}" for kind, _, plugin in WAYS]
+)
 def test_a_user_comes_in_and_reads_the_log(
     request: pytest.FixtureRequest,
     database: Callable[[DatabaseServer], str],
     kind: str,
-    how: str,
+    identification: str,
     plugin: str,
     tls: str,
 ) -> None:
@@ -42,7 +44,7 @@ def test_a_user_comes_in_and_reads_the_log(
     execute(
         server,
         "DROP USER IF EXISTS reader",
-        f"CREATE USER reader IDENTIFIED {how}",
+        f"CREATE USER reader IDENTIFIED {identification}",
         "GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO reader",
         "FLUSH PRIVILEGES",  # MySQL forgets whom it knows: the password goes the long way
     )

@@ -57,10 +57,10 @@ def test_ranges_of_a_plan_give_each_row_once_from_the_log(
         while at < end:
             after = instance.plan_batch(at, limit, 1.0).end
             assert at < after <= end
-            found = ids_between(instance, table, at, after)
+            ids = ids_between(instance, table, at, after)
             splits += after.transaction is not None
-            assert len(found) <= LIMIT or found in (expected[ROWS : 2 * ROWS], expected[2 * ROWS : 3 * ROWS])
-            seen += found
+            assert len(ids) <= LIMIT or ids in (expected[ROWS : 2 * ROWS], expected[2 * ROWS : 3 * ROWS])
+            seen += ids
             at = after
         assert seen == expected
         assert splits >= ROWS // LIMIT

@@ -13,6 +13,16 @@ from benchmarks.__main__ import TINY_LIMIT_S, BenchmarkTimeoutError, names, time
 _ROOT = Path(__file__).parents[2]
 # What others read from a run; a tiny one has three tables instead of 100, 1,000 and 10,000.
 _FIGURES = {
+    "index": {
+        "latency_p50_ms",
+        "latency_p99_ms",
+        "embedded_latency_p50_ms",
+        "fanout_10k_s",
+        "changes_per_s_single",
+        "changes_per_s_joined",
+        "ratio_bulk_single",
+        "driver_peak_mib",
+    },
     "server": {"java_client_rows_per_s", "java_client_from_start_rows_per_s", "latency_p50_ms", "failover_kill_s"},
     "snapshot": {"rows_per_s", "ratio_jdbc_1", "ratio_jdbc_n", "ratio_pymysql", "peak_mib"},
     "spark": {

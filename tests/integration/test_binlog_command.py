@@ -280,8 +280,8 @@ def test_the_largest_float_is_written_as_servers_take_it(server: DatabaseServer,
     apply(server, redo)
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT f + 0e0 FROM {table} ORDER BY id")
-        found = [row[0] for row in cursor.fetchall()]
-    assert found == [3.4028234663852886e38, -3.4028234663852886e38, 0.10000000149011612]
+        numbers = [row[0] for row in cursor.fetchall()]
+    assert numbers == [3.4028234663852886e38, -3.4028234663852886e38, 0.10000000149011612]
 
 
 CLIENTS = {
@@ -376,12 +376,12 @@ def test_a_server_is_read_from_a_position_a_gtid_and_a_time(server: DatabaseServ
     options, environment = live(server)
     options += ["--table", rf"{name}\.t", "--output", "json"]
 
-    def read(*more: str) -> list[dict[str, Any]]:
-        lines = lines_of(*options, *more, **environment).splitlines()
+    def read(*further: str) -> list[dict[str, Any]]:
+        lines = lines_of(*options, *further, **environment).splitlines()
         return [change for change in map(json.loads, lines) if change["type"] != "ddl"]
 
-    def numbers(*more: str) -> list[int]:
-        return [next(iter(change["after"].values())) for change in read(*more)]
+    def numbers(*further: str) -> list[int]:
+        return [next(iter(change["after"].values())) for change in read(*further)]
 
     whole = read("--since", "-1h")
     assert [next(iter(change["after"].values())) for change in whole] == [1, 2, 3, 4, 5, 6]
@@ -625,9 +625,9 @@ def test_a_time_inside_a_transaction_takes_it_whole_or_not(server: DatabaseServe
 
     def numbers(since: str) -> list[int]:
         lines = map(json.loads, lines_of(*options, "--since", since, **environment).splitlines())
-        found = [change for change in lines if change["type"] == "insert"]
-        assert all(change["gtid"] for change in found)
-        return [next(iter(change["after"].values())) for change in found]
+        inserts = [change for change in lines if change["type"] == "insert"]
+        assert all(change["gtid"] for change in inserts)
+        return [next(iter(change["after"].values())) for change in inserts]
 
     moment = datetime.fromtimestamp(inside, UTC).isoformat()
     assert numbers(moment) in ([1, 2], [])

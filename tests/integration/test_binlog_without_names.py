@@ -67,14 +67,14 @@ def changed(text: str) -> list[dict[str, Any]]:
 
 def write(server: DatabaseServer, name: str, steps: list[str] = _STEPS) -> list[Row]:
     """Run the steps; return what a SELECT shows of each row that one of them wrote, right after it."""
-    found, before = list[Row](), list[Row]()
+    rows, before = list[Row](), list[Row]()
     for step in steps:
         execute(server, "SET NAMES utf8mb4", step.format(t=f"{name}.t"))
         after = selected(server, f"SELECT * FROM {name}.t")
         if not step.startswith(("CREATE", "ALTER")):
-            found += [row for row in after if row not in before]
+            rows += [row for row in after if row not in before]
         before = after
-    return found
+    return rows
 
 
 def comparable(rows: list[Row]) -> list[Row]:
@@ -107,9 +107,9 @@ def test_rows_have_the_names_and_values_that_the_table_had(nameless: DatabaseSer
     rows = write(nameless, name)
     chosen = [file, "--table", rf"{name}\.t"]
     typed = penstock.read_binlog(file, f"{name}.t", dates="text")
-    found = [row for row in typed.to_pylist() if row["_change_type"] != "update_preimage"]
+    shown_rows = [row for row in typed.to_pylist() if row["_change_type"] != "update_preimage"]
     assert comparable(
-        [{column: row[column] for column in before} for row, before in zip(found, rows, strict=True)]
+        [{column: row[column] for column in before} for row, before in zip(shown_rows, rows, strict=True)]
     ) == (comparable(rows))
     lines = changed(shown(*chosen, "--output", "json"))
     text = [[column for column in row if column != "raw"] for row in rows]

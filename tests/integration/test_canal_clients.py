@@ -8,8 +8,8 @@ import pytest
 from penstock.canal import scramble
 from penstock.server.canal.session import CanalAccess
 from penstock.testing import DatabaseServer
-from tests.integration.test_canal_port import listening
 from tests.services.canal_client import JAVA_CLIENT, PYTHON_CLIENT, Driver
+from tests.support.canal_port import connect, listening, values
 from tests.support.capture import execute, poll
 
 SOURCES = ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
@@ -35,35 +35,20 @@ def schema(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) -
     return name
 
 
-def connect(driver: Driver, port: int, table_filter: str, *login: str) -> None:
-    driver.ask("single", "127.0.0.1", port, "default", *(login or ("-", "-")))
-    driver.ask("connect")
-    driver.ask("subscribe", table_filter)
-
-
-def values(message: Any) -> list[dict[str, str | None]]:
-    """After each change, or before a delete."""
-    rows = [row for entry in message["entries"] for row in entry.get("change", {"rows": []})["rows"]]
-    return [
-        {column["name"]: None if column["isNull"] else column["value"] for column in row["after"] or row["before"]}
-        for row in rows
-    ]
-
-
 def got(driver: Driver, rows: int, size: int = 1000, *, acks: bool = True) -> list[Any]:
     """Messages until there are so many rows."""
-    found = list[Any]()
+    entries = list[Any]()
 
     def is_enough() -> bool:
         message = driver.ask("getWithoutAck", size)
         if message["id"] > 0:
-            found.append(message)
+            entries.append(message)
             if acks:
                 driver.ask("ack", message["id"])
-        return sum(len(values(one)) for one in found) >= rows
+        return sum(len(values(entry)) for entry in entries) >= rows
 
     assert poll(is_enough, 60)
-    return found
+    return entries
 
 
 def test_it_gets_acks_and_rolls_back(java: Driver, mariadb: DatabaseServer, schema: str) -> None:
@@ -154,17 +139,17 @@ def test_ddl_and_rows_of_every_server(
             f"UPDATE {schema}.d SET u = 18446744073709551615",
             f"DROP TABLE {schema}.d",
         )
-        found = list[Any]()
+        entries = list[Any]()
 
         def is_dropped() -> bool:
             message = java.ask("get", 100)
-            found.extend(entry for entry in message["entries"] if entry["entryType"] == "ROWDATA")
-            return bool(found) and found[-1]["eventType"] == "ERASE"
+            entries.extend(entry for entry in message["entries"] if entry["entryType"] == "ROWDATA")
+            return bool(entries) and entries[-1]["eventType"] == "ERASE"
 
         assert poll(is_dropped, 30)
-        assert [entry["eventType"] for entry in found] == ["CREATE", "INSERT", "ALTER", "UPDATE", "ERASE"]
-        assert [entry["change"]["isDdl"] for entry in found] == [True, False, True, False, True]
-        assert all((entry["schema"], entry["table"]) == (schema, "d") for entry in found)
-        last = found[3]["change"]["rows"][0]["after"][2]
+        assert [entry["eventType"] for entry in entries] == ["CREATE", "INSERT", "ALTER", "UPDATE", "ERASE"]
+        assert [entry["change"]["isDdl"] for entry in entries] == [True, False, True, False, True]
+        assert all((entry["schema"], entry["table"]) == (schema, "d") for entry in entries)
+        last = entries[3]["change"]["rows"][0]["after"][2]
         assert (last["name"], last["value"], last["sqlType"], last["updated"]) == ("u", "18446744073709551615", 3, True)
         assert last["mysqlType"].endswith("unsigned")

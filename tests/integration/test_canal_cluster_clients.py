@@ -31,14 +31,14 @@ def table(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) ->
     return name
 
 
-def owner(several: list[ServerProcess], zookeeper: ZooKeeper, destination: str) -> ServerProcess:
+def owner(processes: list[ServerProcess], zookeeper: ZooKeeper, destination: str) -> ServerProcess:
     tree = ZooKeeperTree(zookeeper.hosts)
     try:
-        found = tree.read(f"/otter/canal/destinations/{destination}/running")
+        node = tree.read(f"/otter/canal/destinations/{destination}/running")
     finally:
         tree.close()
-    assert found is not None
-    return next(one for one in several if one.address.encode() in found[0])
+    assert node is not None
+    return next(process for process in processes if process.address.encode() in node[0])
 
 
 @pytest.mark.parametrize("kind", ["zookeeper", "list"])
@@ -53,21 +53,22 @@ def test_it_follows_a_destination_to_another_server(
 ) -> None:
     destination = f"d{secrets.token_hex(4)}"
     with (
-        servers(tmp_path, mariadb, [zookeeper.hosts] * 2, [destination], session_s=SESSION_S) as several,
-        probing(several, destination) as probers,
+        servers(tmp_path, mariadb, [zookeeper.hosts] * 2, [destination], session_s=SESSION_S) as processes,
+        probing(processes, destination) as probers,
     ):
-        where = zookeeper.hosts if kind == "zookeeper" else ",".join(one.address for one in several)
+        where = zookeeper.hosts if kind == "zookeeper" else ",".join(process.address for process in processes)
         reader = JavaReader(java, kind, where, destination, table)
         work = Work(mariadb, table, reader)
         work.start()
         assert poll_until(lambda: len(work.read) > 200, 30), work.problem
-        old = owner(several, zookeeper, destination)
+        old = owner(processes, zookeeper, destination)
         killed = time.monotonic()
         old.kill()
         assert poll_until(lambda: work.reads_after(killed + 0.5) or work.problem is not None, 90), reader.problems
-        new = owner(several, zookeeper, destination)
+        new = owner(processes, zookeeper, destination)
         assert new is not old
-        time.sleep(2)
+        owned_since = time.monotonic()
+        assert poll_until(lambda: work.reads_after(owned_since + 1), 30), "the new owner serves"
         work.finish()
     work.check()
     assert check_one_at_a_time(probers) >= 1
@@ -110,13 +111,13 @@ def test_of_two_clients_one_waits_for_the_other(
 
 def rows_of(reader: Reader, source: DatabaseServer, table: str, number: int) -> list[int]:
     execute(source, f"INSERT INTO {table} VALUES ({number})")
-    found = list[int]()
+    ids = list[int]()
 
     def is_there() -> bool:
         batch_id, rows = reader.get()
         reader.ack(batch_id)
-        found.extend(rows)
-        return bool(found)
+        ids.extend(rows)
+        return bool(ids)
 
     assert poll_until(is_there, 30)
-    return found
+    return ids

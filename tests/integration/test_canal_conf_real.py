@@ -16,10 +16,9 @@ from penstock.client.canal import CanalConnector
 from penstock.config import ConfFolder
 from penstock.server import Server
 from penstock.testing import DatabaseServer, free_port
-from tests.integration.test_canal_clients import values
-from tests.integration.test_canal_port import changes
 from tests.services.canal_client import PYTHON_CLIENT, Driver
 from tests.support.admin_support import status_of
+from tests.support.canal_port import changes, values
 from tests.support.capture import execute, poll
 
 SERVER = """
@@ -62,18 +61,18 @@ def serving(conf: Path) -> Iterator[Server]:
 def rows_of(server: Server, table: str, count: int) -> list[dict[str, Any]]:
     """Rows that client 1001 gets, from its cursor on."""
     assert server.canal is not None
-    found = list[dict[str, Any]]()
+    received = list[dict[str, Any]]()
     with CanalConnector("127.0.0.1", server.canal.port, "example") as connector:
         connector.subscribe(table.replace(".", "\\."))
 
         def has_all() -> bool:
             message = connector.get_without_ack(1000, timeout_s=0.2)
-            found.extend(row for _, _, rows in changes(message) for row in rows)
+            received.extend(row for _, _, rows in changes(message) for row in rows)
             connector.ack(message.id) if not message.is_empty else None
-            return len(found) >= count
+            return len(received) >= count
 
         assert poll(has_all)
-    return found
+    return received
 
 
 @pytest.fixture
@@ -111,9 +110,9 @@ def test_canals_cursors_are_found_by_a_relative_path(
     monkeypatch.chdir(tmp_path)
     with serving(Path("conf")) as server:
         assert [row["id"] for row in rows_of(server, table, 2)] == ["1", "2"], "what came while nothing ran"
-        (one,) = status_of(server)["instances"]
-        assert one["began"]["kind"] == "cursor"
-        assert str(conf / "example" / "meta.dat") in one["began"]["reason"]
+        (instance,) = status_of(server)["instances"]
+        assert instance["began"]["kind"] == "cursor"
+        assert str(conf / "example" / "meta.dat") in instance["began"]["reason"]
         assert "began at the end" not in format_status(status_of(server))
     assert not list((tmp_path / "bin").iterdir()), "nothing of ours belongs there"
 
@@ -125,15 +124,15 @@ def test_an_instance_that_finds_no_cursor_says_that_it_begins_at_the_end(
     execute(mariadb, f"INSERT INTO {table} VALUES (1)")
     file, offset = end_of_log(mariadb)
     with caplog.at_level(logging.WARNING), serving(conf) as server:
-        (one,) = status_of(server)["instances"]
+        (instance,) = status_of(server)["instances"]
         shown = format_status(status_of(server))
     wanted = f"no cursor was found in {conf / 'example' / 'meta.dat'}"
-    assert (one["began"]["kind"], one["began"]["reason"]) == ("end", wanted)
-    assert one["began"]["position"]["file"] == file
-    assert one["began"]["position"]["offset"] >= offset
-    assert f"example began at the end of the log, {file}:" in shown
+    assert (instance["began"]["kind"], instance["began"]["reason"]) == ("end", wanted)
+    assert instance["began"]["position"]["file"] == file
+    assert instance["began"]["position"]["offset"] >= offset
+    assert f"example began at the end of the binlog, {file}:" in shown
     assert wanted in shown
-    assert "started at the end of the log destination=example position=" in caplog.text
+    assert "started at the end of the binlog destination=example position=" in caplog.text
     assert wanted in caplog.text
 
 
@@ -145,9 +144,9 @@ def test_a_start_that_was_asked_for_is_no_warning(
     journal = f"canal.instance.master.journal.name = {file}\ncanal.instance.master.position = {offset}\n"
     conf = write_conf(tmp_path, mariadb, of_instance=journal)
     with caplog.at_level(logging.WARNING), serving(conf) as server:
-        (one,) = status_of(server)["instances"]
-        assert (one["began"]["kind"], one["began"]["position"]["offset"]) == ("configured", offset)
-    assert "at the end of the log" not in caplog.text
+        (instance,) = status_of(server)["instances"]
+        assert (instance["began"]["kind"], instance["began"]["position"]["offset"]) == ("configured", offset)
+    assert "at the end of the binlog" not in caplog.text
 
 
 @pytest.mark.parametrize("zone", ["Asia/Shanghai", "America/New_York", "UTC"])
@@ -194,13 +193,13 @@ def test_canals_client_sees_timestamps_in_the_zone_of_the_machine(
 def test_two_servers_of_canals_files_run_on_one_host(mariadb: DatabaseServer, table: str, tmp_path: Path) -> None:
     """One has its ports from its own keys, the other from a server.yml beside canal's file."""
     first, second, yaml_ports = tmp_path / "a", tmp_path / "b", (free_port(), free_port())
-    one = write_conf(first, mariadb)
+    conf = write_conf(first, mariadb)
     own = "penstock.admin.port = 0\npenstock.flight.port = 0\n"
     other = write_conf(second, mariadb)
     properties = other / "canal.properties"
     properties.write_text(properties.read_text().replace(own, ""))
     (other / "server.yml").write_text(f"flight: {{port: {yaml_ports[0]}}}\nadmin: {{port: {yaml_ports[1]}}}\n")
-    with serving(one) as a, serving(other) as b:
+    with serving(conf) as a, serving(other) as b:
         assert [b.flight.port, b.admin and b.admin.port] == [*yaml_ports]
         addresses = [address for server in (a, b) for address, _ in server.ports.values()]
         assert len({*addresses}) == 6, addresses

@@ -15,7 +15,7 @@ from penstock.config import FilterSettings, InstanceSettings
 from penstock.instance import Instance
 from penstock.server.canal import CanalListener
 from penstock.testing import DatabaseServer
-from tests.integration.test_canal_port import connected, listening
+from tests.support.canal_port import connected, listening
 from tests.support.capture import end_of, execute, source_of
 
 TYPES = {"flag": "tinyint(1)", "number": "int(7) unsigned zerofill", "real": "float(7,4)", "name": "varchar(9)"}
@@ -36,7 +36,7 @@ def columns_of(connector: CanalConnector, table: str) -> dict[str, tuple[str, st
         message = connector.get_without_ack(100, timeout_s=1)
         for header, change in message.row_changes():
             if header.tableName == table and change.rowDatas:
-                return {one.name: (one.mysqlType, one.value) for one in change.rowDatas[0].afterColumns}
+                return {column.name: (column.mysqlType, column.value) for column in change.rowDatas[0].afterColumns}
         connector.ack(message.id)
     raise AssertionError(f"no row of {table} came")
 
@@ -75,9 +75,9 @@ def test_a_folder_has_the_declared_types_that_a_live_source_has(
     end = end_of(server)
     shutil.copy(server.data / end.file, tmp_path / end.file)
     with folder_port(tmp_path) as port, connected(port, rf"{name}\..*") as reader:
-        found = columns_of(reader, "t")
-    assert {column: kind for column, (kind, _) in found.items() if column in types} == types
-    assert found == expected
+        declared = columns_of(reader, "t")
+    assert {column: kind for column, (kind, _) in declared.items() if column in types} == types
+    assert declared == expected
 
 
 def statements_of(connector: CanalConnector) -> list[str]:
@@ -97,12 +97,12 @@ def test_mariadbs_statements_behind_rows_come_when_they_are_asked_for(
 ) -> None:
     name = database(mariadb)
     execute(mariadb, f"CREATE TABLE {name}.t (id INT PRIMARY KEY)")
-    several: list[tuple[dict[str, Any], bool]] = [
+    cases: list[tuple[dict[str, Any], bool]] = [
         ({}, False),
         ({"annotations": True}, True),
         ({"annotations": True, "kinds": ["insert", "ddl", "transaction"]}, False),
     ]
-    for number, (wanted, is_there) in enumerate(several):
+    for number, (wanted, is_there) in enumerate(cases):
         source = source_of(mariadb).model_copy(update={"annotations": wanted.get("annotations", False)})
         rules = {"filter": FilterSettings(kinds=wanted["kinds"])} if "kinds" in wanted else {}
         text = f"INSERT INTO {name}.t VALUES ({number})"

@@ -24,19 +24,19 @@ SIDES = ("east", "west")
 
 @pytest.fixture
 def sources(private_server: Callable[..., Any]) -> dict[str, DatabaseServer]:
-    found = {name: private_server("mariadb") for name in SIDES}
-    for width, server in zip((5, 9), found.values(), strict=True):
+    servers = {name: private_server("mariadb") for name in SIDES}
+    for width, server in zip((5, 9), servers.values(), strict=True):
         execute(server, "CREATE DATABASE d")
         execute(server, f"CREATE TABLE d.t (id INT({width}) PRIMARY KEY, side ENUM('east', 'west'))")
-    return found
+    return servers
 
 
-def about(sources: dict[str, DatabaseServer], folder: Path, **group: Any) -> dict[str, Any]:
-    def member(one: DatabaseServer) -> dict[str, Any]:
-        source = {"host": one.host, "port": one.port, "user": one.user, "password": one.password}
+def configuration(sources: dict[str, DatabaseServer], folder: Path, **group: Any) -> dict[str, Any]:
+    def member(server: DatabaseServer) -> dict[str, Any]:
+        source = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
         return {"source": source | {"heartbeat_s": 0.5}}
 
-    members = {name: member(one) for name, one in sources.items()}
+    members = {name: member(server) for name, server in sources.items()}
     return {
         "flight": {"port": 0},
         "canal": {"port": 0},
@@ -57,7 +57,7 @@ def started(server: Server) -> Iterator[Server]:
 
 @contextmanager
 def serving(sources: dict[str, DatabaseServer], folder: Path, **group: Any) -> Iterator[Server]:
-    with started(Server(ServerSettings.model_validate(about(sources, folder, **group)))) as server:
+    with started(Server(ServerSettings.model_validate(configuration(sources, folder, **group)))) as server:
         yield server
 
 
@@ -79,18 +79,18 @@ def insert(sources: dict[str, DatabaseServer], numbers: range) -> None:
 
 def got(connector: CanalConnector, count: int, *, acks: bool = True, size: int = 1000) -> list[tuple[int, str, str]]:
     """Number, side, and the type of the number."""
-    found = list[tuple[int, str, str]]()
+    changes = list[tuple[int, str, str]]()
 
     def is_enough() -> bool:
         message = connector.get_without_ack(size, timeout_s=0.5)
         rows = [row.afterColumns for _, change in message.row_changes() for row in change.rowDatas]
-        found.extend((int(row[0].value), row[1].value, row[0].mysqlType) for row in rows)
+        changes.extend((int(row[0].value), row[1].value, row[0].mysqlType) for row in rows)
         if acks:
             connector.ack(message.id)
-        return len(found) >= count
+        return len(changes) >= count
 
-    assert poll_until(is_enough, 60), f"{len(found)} of {count} came"
-    return found
+    assert poll_until(is_enough, 60), f"{len(changes)} of {count} came"
+    return changes
 
 
 def numbers(rows: list[tuple[int, str, str]]) -> list[int]:
@@ -130,7 +130,7 @@ def test_a_transaction_larger_than_a_batch_is_not_torn(sources: dict[str, Databa
         assert [row[:2] for row in rows] == [(number, "east") for number in range(1, 30_001)] + [(1, "west")]
 
 
-def test_a_member_that_is_started_anew(sources: dict[str, DatabaseServer], tmp_path: Path) -> None:
+def test_a_member_that_is_restarted(sources: dict[str, DatabaseServer], tmp_path: Path) -> None:
     """What was outstanding is redelivered, of the other member too."""
     with serving(sources, tmp_path) as server, connector_of(server) as connector:
         connector.subscribe("d\\.t")
@@ -139,7 +139,7 @@ def test_a_member_that_is_started_anew(sources: dict[str, DatabaseServer], tmp_p
         insert(sources, range(10, 20))
         assert numbers(got(connector, 10, acks=False)) == list(range(10, 20))
         server.destinations.halt("all.west")
-        with pytest.raises(ProtocolError, match=r"all\.west.* was stopped by hand"):
+        with pytest.raises(ProtocolError, match=r"all\.west.* was stopped manually"):
             connector.get_without_ack(1)
         server.destinations.resume("all.west")
         insert(sources, range(20, 30))
@@ -170,13 +170,13 @@ def test_others_are_told_what_a_group_is(sources: dict[str, DatabaseServer], tmp
             pytest.raises(PenstockError, match=r"'all' is a group.*all\.east, all\.west"),
         ):
             next(iter(client.changes("d.t")))
-        assert [one["destination"] for one in server.report.status()["instances"]] == ["all.east", "all.west"]
+        assert [instance["destination"] for instance in server.report.status()["instances"]] == ["all.east", "all.west"]
         assert poll_until(lambda: server.report.readiness().is_ready, 30)
 
 
 def test_a_group_of_a_conf_folder(sources: dict[str, DatabaseServer], tmp_path: Path) -> None:
     """A member whose settings change continues with the new ones."""
-    path, conf = tmp_path / "conf" / "server.yml", about(sources, tmp_path / "data")
+    path, conf = tmp_path / "conf" / "server.yml", configuration(sources, tmp_path / "data")
     path.parent.mkdir()
     path.write_text(yaml.safe_dump(conf), encoding="utf-8")
     folder = ConfFolder(path.parent)
@@ -206,15 +206,15 @@ def test_canals_java_client(sources: dict[str, DatabaseServer], tmp_path: Path) 
         java.ask("connect")
         java.ask("subscribe", "d\\.t")
         insert(sources, range(40))
-        found = list[tuple[str, str]]()
+        statements = list[tuple[str, str]]()
 
         def has_all() -> bool:
             message = java.ask("getWithoutAck", 100, 500)
             rows = [row for entry in message["entries"] for row in entry.get("change", {"rows": []})["rows"]]
-            found.extend((row["after"][0]["value"], row["after"][1]["value"]) for row in rows)
+            statements.extend((row["after"][0]["value"], row["after"][1]["value"]) for row in rows)
             if message["id"] > 0:
                 java.ask("ack", message["id"])
-            return len(found) >= 40
+            return len(statements) >= 40
 
         assert poll_until(has_all, 60)
-        assert found == [(str(number), SIDES[number % 2]) for number in range(40)]
+        assert statements == [(str(number), SIDES[number % 2]) for number in range(40)]

@@ -20,7 +20,7 @@ from penstock.errors import AuthenticationError
 from penstock.server.canal import CanalListener
 from penstock.server.canal.session import CanalAccess
 from penstock.testing import DatabaseServer
-from tests.integration.test_canal_port import changes, connected, listening
+from tests.support.canal_port import changes, connected, listening
 from tests.support.capture import execute, poll
 from tests.support.stalls import unsent_bytes, wait_until_stalled
 
@@ -56,12 +56,12 @@ class Neighbour:
         """A row comes through, soon."""
         begin = time.monotonic()
         execute(self._server, f"INSERT INTO {self._schema}.t VALUES ({self._written})")
-        found = list[Any]()
-        while not found and time.monotonic() < begin + 30:
+        rows = list[Any]()
+        while not rows and time.monotonic() < begin + 30:
             message = self._connector.get_without_ack(100, timeout_s=10)
-            found = [values for _, _, values in changes(message)]
+            rows = [values for _, _, values in changes(message)]
             self._connector.ack(message.id)
-        assert found == [[{"id": str(self._written)}]]
+        assert rows == [[{"id": str(self._written)}]]
         self._written += 1
         self.longest_s = max(self.longest_s, time.monotonic() - begin)
 
@@ -71,7 +71,7 @@ class Neighbour:
 
 def good_frames() -> list[bytes]:
     names = {"destination": "default", "client_id": "1001"}
-    several: list[tuple[PacketType, Any]] = [
+    frames: list[tuple[PacketType, Any]] = [
         (PacketType.CLIENTAUTHENTICATION, messages.ClientAuth(username="u", password=b"0" * 40)),
         (PacketType.SUBSCRIPTION, messages.Sub(filter=".*\\..*", **names)),
         (PacketType.GET, messages.Get(fetch_size=10, timeout=1, unit=2, **names)),
@@ -80,7 +80,7 @@ def good_frames() -> list[bytes]:
         (PacketType.UNSUBSCRIPTION, messages.Unsub(**names)),
         (PacketType.HEARTBEAT, messages.Ack()),
     ]
-    return [packet.build_frame(kind, body.SerializeToString()) for kind, body in several]
+    return [packet.build_frame(kind, body.SerializeToString()) for kind, body in frames]
 
 
 def mutated(source: random.Random, frames: list[bytes]) -> bytes:
@@ -113,15 +113,15 @@ def test_random_and_mutated_frames(mariadb: DatabaseServer, schema: str) -> None
         neighbour.check()
         before, answers = resident_mib(), b""
         while sent < FRAMES:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port.port), timeout=5) as one:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port.port), timeout=5) as peer:
                 if source.random() < 0.7:  # logged in
-                    one.sendall(packet.build_frame(PacketType.CLIENTAUTHENTICATION, b""))
+                    peer.sendall(packet.build_frame(PacketType.CLIENTAUTHENTICATION, b""))
                 for _ in range(PER_CONNECTION):
                     sent += 1
-                    one.sendall(mutated(source, frames))
-                one.shutdown(socket.SHUT_WR)
-                one.settimeout(0.5)
-                while piece := one.recv(1 << 16):
+                    peer.sendall(mutated(source, frames))
+                peer.shutdown(socket.SHUT_WR)
+                peer.settimeout(0.5)
+                while piece := peer.recv(1 << 16):
                     answers = (answers + piece)[-100_000:]
             if sent % 1000 < PER_CONNECTION:
                 neighbour.check()
@@ -139,13 +139,13 @@ def test_idle_and_slow_connections(mariadb: DatabaseServer, schema: str) -> None
         neighbour = Neighbour(port, mariadb, schema)
         neighbour.check()
         before = resident_mib()
-        several = [socket.create_connection(("127.0.0.1", port.port)) for _ in range(500)]
+        peers = [socket.create_connection(("127.0.0.1", port.port)) for _ in range(500)]
         try:
-            for number, one in enumerate(several):
+            for number, peer in enumerate(peers):
                 if number % 2:
-                    one.sendall(packet.build_frame(PacketType.CLIENTAUTHENTICATION, b""))
+                    peer.sendall(packet.build_frame(PacketType.CLIENTAUTHENTICATION, b""))
                 if number % 5 == 0:
-                    one.sendall(b"\x00\x00\x10\x00half of")
+                    peer.sendall(b"\x00\x00\x10\x00half of")
             assert poll(lambda: port.open_connections == 501)
             for _ in range(10):
                 neighbour.check()
@@ -154,20 +154,20 @@ def test_idle_and_slow_connections(mariadb: DatabaseServer, schema: str) -> None
             assert poll(lambda: port.open_connections < 300, 40)
             neighbour.check()
         finally:
-            for one in several:
-                one.close()
+            for peer in peers:
+                peer.close()
         assert poll(lambda: port.open_connections == 1, 30)
         neighbour.close()
 
 
 def test_there_are_no_more_connections_than_allowed(mariadb: DatabaseServer) -> None:
     with listening(mariadb, connections=5) as port:
-        several = [socket.create_connection(("127.0.0.1", port.port)) for _ in range(5)]
+        peers = [socket.create_connection(("127.0.0.1", port.port)) for _ in range(5)]
         assert poll(lambda: port.open_connections == 5)
-        with socket.create_connection(("127.0.0.1", port.port), timeout=5) as one:
-            assert b"has 5 connections" in one.recv(1000)
-        for one in several:
-            one.close()
+        with socket.create_connection(("127.0.0.1", port.port), timeout=5) as peer:
+            assert b"has 5 connections" in peer.recv(1000)
+        for peer in peers:
+            peer.close()
         assert poll(lambda: port.open_connections == 0)
 
 
@@ -206,12 +206,12 @@ def test_wrong_passwords(mariadb: DatabaseServer) -> None:
                 connector.get_without_ack(1)
         for thread in threads:
             thread.join(60)
-        with socket.create_connection(("127.0.0.1", port.port), timeout=5) as one:
+        with socket.create_connection(("127.0.0.1", port.port), timeout=5) as peer:
             for _ in range(4):
                 with contextlib.suppress(OSError):
-                    one.sendall(packet.build_frame(PacketType.CLIENTAUTHENTICATION, b"\x0a\x05canal"))
-            found = b""
+                    peer.sendall(packet.build_frame(PacketType.CLIENTAUTHENTICATION, b"\x0a\x05canal"))
+            answer = b""
             with contextlib.suppress(ConnectionResetError):
-                while piece := one.recv(1000):
-                    found += piece
-            assert found.count(b"auth failed") <= 3
+                while piece := peer.recv(1000):
+                    answer += piece
+            assert answer.count(b"auth failed") <= 3

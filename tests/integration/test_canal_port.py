@@ -3,8 +3,7 @@
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,14 +12,12 @@ from penstock.canal import packet, scramble
 from penstock.canal.types import CanalEventType, EntryType
 from penstock.client.canal import CanalConnector, CanalMessage
 from penstock.config import FilterSettings
-from penstock.errors import AuthenticationError, ConfigurationError, ProtocolError
-from penstock.instance import Instance
+from penstock.errors import AuthenticationError, ProtocolError
 from penstock.server.canal import CanalListener
 from penstock.server.canal.session import CanalAccess
 from penstock.testing import DatabaseServer
+from tests.support.canal_port import SOURCES, changes, connected, listening
 from tests.support.capture import execute, instance_of, poll
-
-SOURCES = ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
 
 
 @pytest.fixture(params=SOURCES)
@@ -36,56 +33,17 @@ def schema(server: DatabaseServer, database: Callable[[DatabaseServer], str]) ->
     return name
 
 
-@contextmanager
-def listening(server: DatabaseServer, access: CanalAccess | None = None, **settings: Any) -> Iterator[CanalListener]:
-    """A port with one instance; its own settings are those of CanalListener."""
-    limits = {name: settings.pop(name) for name in ("connections", "handshake_s") if name in settings}
-    instance = instance_of(server, **settings)
-    instance.start()
-
-    def instance_named(destination: str) -> Instance:
-        if destination != instance.settings.destination:
-            raise ConfigurationError(f"there is no destination '{destination}'")
-        return instance
-
-    port = CanalListener("127.0.0.1", 0, instance_named, access=access, **limits)
-    port.start()
-    try:
-        yield port
-    finally:
-        port.stop()
-        instance.stop()
-
-
-@contextmanager
-def connected(port: CanalListener, table_filter: str | None = "", **settings: Any) -> Iterator[CanalConnector]:
-    with CanalConnector("127.0.0.1", port.port, "default", **settings) as connector:
-        if table_filter is not None:
-            connector.subscribe(table_filter)
-        yield connector
-
-
-def changes(message: CanalMessage) -> list[tuple[str, str, list[dict[str, str | None]]]]:
-    """Table, kind, and the values after each change, or before a delete."""
-    found = list[tuple[str, str, list[dict[str, str | None]]]]()
-    for header, change in message.row_changes():
-        rows = [list(row.afterColumns) or list(row.beforeColumns) for row in change.rowDatas]
-        values = [{column.name: None if column.isNull else column.value for column in row} for row in rows]
-        found.append((header.tableName, CanalEventType(change.eventType).name, values))
-    return found
-
-
 def rows_until(connector: CanalConnector, count: int) -> list[CanalMessage]:
     """Batches until they have so many rows; acked."""
-    found, rows, deadline = list[CanalMessage](), 0, time.monotonic() + 60
+    messages, rows, deadline = list[CanalMessage](), 0, time.monotonic() + 60
     while rows < count and time.monotonic() < deadline:
         message = connector.get_without_ack(100, timeout_s=1)
         if not message.is_empty:
-            found.append(message)
+            messages.append(message)
             rows += sum(len(values) for _, _, values in changes(message))
             connector.ack(message.id)
     assert rows == count
-    return found
+    return messages
 
 
 def test_a_transaction_is_framed_and_has_its_rows(server: DatabaseServer, schema: str) -> None:
@@ -122,19 +80,19 @@ def test_a_transaction_is_framed_and_has_its_rows(server: DatabaseServer, schema
 def test_each_client_has_its_own_cursor_and_filter(server: DatabaseServer, schema: str) -> None:
     with (
         listening(server) as port,
-        connected(port, f"{schema}\\.t", client_id=1) as one,
+        connected(port, f"{schema}\\.t", client_id=1) as narrow,
         connected(port, f"{schema}\\..*", client_id=2) as two,
     ):
         execute(server, f"INSERT INTO {schema}.t VALUES (1, 'a')", f"INSERT INTO {schema}.other VALUES (5)")
         execute(server, f"INSERT INTO {schema}.t VALUES (2, 'b')")
-        mine = [change for message in rows_until(one, 2) for change in changes(message)]
+        mine = [change for message in rows_until(narrow, 2) for change in changes(message)]
         theirs = [change for message in rows_until(two, 3) for change in changes(message)]
         assert [table for table, _, _ in mine] == ["t", "t"]
         assert [table for table, _, _ in theirs] == ["t", "other", "t"]
-        assert one.get_without_ack(100).is_empty
+        assert narrow.get_without_ack(100).is_empty
 
 
-def test_what_is_not_acked_comes_again(server: DatabaseServer, schema: str) -> None:
+def test_what_is_not_acked_is_redelivered(server: DatabaseServer, schema: str) -> None:
     with listening(server) as port:
         with connected(port, f"{schema}\\..*") as connector:
             for i in range(3):
@@ -153,8 +111,8 @@ def test_batches_are_acked_in_their_order(server: DatabaseServer, schema: str) -
     with listening(server, canal={"unit": "items"}) as port, connected(port, f"{schema}\\..*") as connector:
         for i in range(4):
             execute(server, f"INSERT INTO {schema}.t VALUES ({i}, 'x')")
-        one, two = (connector.get_without_ack(3, timeout_s=10) for _ in range(2))
-        assert two.id > one.id
+        first, two = (connector.get_without_ack(3, timeout_s=10) for _ in range(2))
+        assert two.id > first.id
         connector.ack(two.id)
         with pytest.raises(ProtocolError, match="400"):
             connector.get_without_ack(3)  # the answer to the ack before
@@ -206,18 +164,18 @@ def test_ddl_is_an_entry_and_passes_the_filter_by_its_table(server: DatabaseServ
             f"TRUNCATE TABLE {schema}.t",
             f"DROP TABLE {schema}.t",
         )
-        found = list[tuple[int, str, str]]()
+        statements = list[tuple[int, str, str]]()
         deadline = time.monotonic() + 20
-        while len(found) < 5 and time.monotonic() < deadline:
+        while len(statements) < 5 and time.monotonic() < deadline:
             message = connector.get_without_ack(100, timeout_s=1)
             for header, change in message.row_changes():
                 assert change.isDdl
                 assert change.eventType == header.eventType
-                found.append((change.eventType, header.tableName, change.sql))
+                statements.append((change.eventType, header.tableName, change.sql))
             connector.ack(message.id)
-        kinds = [CanalEventType(kind).name for kind, _, _ in found]
+        kinds = [CanalEventType(kind).name for kind, _, _ in statements]
         assert kinds == ["ALTER", "CINDEX", "RENAME", "TRUNCATE", "ERASE"]
-        assert all("other" not in sql for _, _, sql in found)
+        assert all("other" not in sql for _, _, sql in statements)
 
 
 def test_a_get_that_waits_holds_up_nobody(server: DatabaseServer, schema: str) -> None:
@@ -255,8 +213,8 @@ def _plain_get(connector: Any, size: int, timeout_ms: int) -> tuple[int, tuple[b
 
     names = {"destination": "default", "client_id": "1001"}
     connector._send_packet(packet.PacketType.GET, messages.Get(fetch_size=size, timeout=timeout_ms, unit=2, **names))
-    found = messages.Messages.FromString(connector._receive_packet(30).body)
-    return found.batch_id, tuple(found.messages)
+    answer = messages.Messages.FromString(connector._receive_packet(30).body)
+    return answer.batch_id, tuple(answer.messages)
 
 
 def test_a_password_is_proved(mariadb: DatabaseServer) -> None:
@@ -300,15 +258,15 @@ class _Raw:
 
 def test_connections_are_counted_and_end_with_the_port(mariadb: DatabaseServer) -> None:
     with listening(mariadb) as port:
-        several = [socket.create_connection(("127.0.0.1", port.port)) for _ in range(20)]
+        peers = [socket.create_connection(("127.0.0.1", port.port)) for _ in range(20)]
         assert poll(lambda: port.open_connections == 20)
-        for one in several[:10]:
-            one.close()
+        for peer in peers[:10]:
+            peer.close()
         assert poll(lambda: port.open_connections == 10)
-    for one in several[10:]:
-        with one:
-            one.settimeout(5)
-            while one.recv(100):
+    for peer in peers[10:]:
+        with peer:
+            peer.settimeout(5)
+            while peer.recv(100):
                 pass
 
 

@@ -1,15 +1,12 @@
 """Statements of real sources at canal's port, and over Flight: who gets them, with which names, without passwords."""
 
-import time
 from collections.abc import Callable
 
 import pytest
 
-from penstock.canal.types import CanalEventType
-from penstock.client.canal import CanalConnector
 from penstock.config.filter_settings import KINDS
 from penstock.testing import DatabaseServer
-from tests.integration.test_canal_port import SOURCES, connected, listening
+from tests.support.canal_port import SOURCES, connected, listening, seen
 from tests.support.capture import execute
 
 SECRET = "Geheim-5711"
@@ -26,21 +23,6 @@ def schema(server: DatabaseServer, database: Callable[[DatabaseServer], str]) ->
     execute(server, f"CREATE TABLE {name}.t (id INT PRIMARY KEY, v VARCHAR(20))")
     execute(server, f"CREATE TABLE {name}.other (id INT PRIMARY KEY)", f"CREATE TABLE {name}.last (id INT PRIMARY KEY)")
     return name
-
-
-def seen(connector: CanalConnector, last: str) -> tuple[list[tuple[str, str, str]], bytes]:
-    """Type, name and text of what comes until there are rows of a table, and all bytes of it."""
-    found, raw, deadline = list[tuple[str, str, str]](), b"", time.monotonic() + 60
-    while time.monotonic() < deadline:
-        message = connector.get_without_ack(100, timeout_s=1)
-        raw += b"".join(message.raw)
-        for header, change in message.row_changes():
-            if header.tableName == last:
-                return found, raw
-            name = f"{header.schemaName}.{header.tableName}"
-            found.append((CanalEventType(change.eventType).name, name, change.sql))
-        connector.ack(message.id)
-    raise AssertionError(f"{last} did not come")
 
 
 def accounts(server: DatabaseServer, schema: str) -> list[str]:
@@ -63,8 +45,8 @@ def test_statements_about_accounts_are_for_nobody(server: DatabaseServer, schema
     ):
         execute(server, *accounts(server, schema), f"INSERT INTO {schema}.last VALUES (1)")
         for client in (narrow, wide):
-            found, raw = seen(client, "last")
-            assert found == []
+            statements, raw = seen(client, "last")
+            assert statements == []
             assert b"USER" not in raw
             assert b"GRANT" not in raw
 
@@ -77,22 +59,22 @@ def test_who_asks_for_accounts_gets_them_without_passwords(server: DatabaseServe
     ):
         execute(server, *accounts(server, schema), f"INSERT INTO {schema}.last VALUES (1)")
         assert seen(narrow, "last")[0] == []
-        found, raw = seen(wide, "last")
+        statements, raw = seen(wide, "last")
         assert SECRET.encode() not in raw
-        words = [text.split()[0].upper() for _, _, text in found]
+        words = [text.split()[0].upper() for _, _, text in statements]
         assert words == ["CREATE", "GRANT", words[2], "REVOKE", "RENAME", "DROP"]
-        assert "***" in found[0][2]
-        assert "***" in found[2][2]
-        assert {kind for kind, _, _ in found} == {"QUERY"}
+        assert "***" in statements[0][2]
+        assert "***" in statements[2][2]
+        assert {kind for kind, _, _ in statements} == {"QUERY"}
         # Servers write hashes of 41 characters and more.
-        assert max(len(word) for _, _, text in found for word in text.split()) < 40
+        assert max(len(word) for _, _, text in statements for word in text.split()) < 40
 
 
 def test_statements_of_a_table_have_its_names_and_pass_its_filter(server: DatabaseServer, schema: str) -> None:
     with (
         listening(server) as port,
         connected(port, rf"nomatch\..*,{schema}\.last", client_id=1) as nobody,
-        connected(port, rf"{schema}\.(t|last)", client_id=2) as one,
+        connected(port, rf"{schema}\.(t|last)", client_id=2) as narrow,
         connected(port, rf"{schema}\..*", client_id=3) as all_of_it,
     ):
         execute(
@@ -109,9 +91,9 @@ def test_statements_of_a_table_have_its_names_and_pass_its_filter(server: Databa
         )
         assert seen(nobody, "last")[0] == []
         expected = [("INSERT", "t"), ("INSERT", "other"), ("UPDATE", "t"), ("DELETE", "other"), ("DELETE", "t")]
-        for client, tables in ((one, {"t"}), (all_of_it, {"t", "other"})):
-            found = [(kind, name) for kind, name, _ in seen(client, "last")[0]]
-            assert found == [(kind, f"{schema}.{name}") for kind, name in expected if name in tables]
+        for client, tables in ((narrow, {"t"}), (all_of_it, {"t", "other"})):
+            statements = [(kind, name) for kind, name, _ in seen(client, "last")[0]]
+            assert statements == [(kind, f"{schema}.{name}") for kind, name in expected if name in tables]
 
 
 def test_an_instance_does_not_keep_statements_of_tables_that_it_drops(server: DatabaseServer, schema: str) -> None:
@@ -144,5 +126,5 @@ def test_ddl_has_the_types_and_names_that_canal_gives_it(server: DatabaseServer,
         ]
         views = ["CREATE VIEW w AS SELECT * FROM t2", "ALTER VIEW w AS SELECT 1 AS a", "DROP VIEW w"]
         execute(server, f"USE {schema}", *[text for text, _, _ in statements], *views, "INSERT INTO last VALUES (1)")
-        found = [(kind, name) for kind, name, _ in seen(client, "last")[0]]
-        assert found == [(kind, f"{schema}.{name}") for _, kind, name in statements]
+        received = [(kind, name) for kind, name, _ in seen(client, "last")[0]]
+        assert received == [(kind, f"{schema}.{name}") for _, kind, name in statements]

@@ -72,10 +72,10 @@ def test_every_value_is_what_a_select_shows(
         for row in rows:
             cursor.execute(f"SELECT * FROM {name}.wide WHERE id = %s", (row["id"],))
             expected = dict(zip([column[0] for column in cursor.description], cursor.fetchone(), strict=True))
-            found = {key: value for key, value in row.items() if not key.startswith("_")}
-            if found["ts0"] is not None:
-                found |= {key: found[key].replace(tzinfo=None) for key in ("ts0", "ts3")}
-            assert found == expected
+            values = {key: value for key, value in row.items() if not key.startswith("_")}
+            if values["ts0"] is not None:
+                values |= {key: values[key].replace(tzinfo=None) for key in ("ts0", "ts3")}
+            assert values == expected
             assert row["_change_type"] == "insert"
 
 
@@ -159,7 +159,7 @@ def test_the_same_log_gives_the_same_sequence_again(
     assert again == live
 
 
-def test_capture_goes_on_after_the_log_is_rotated(
+def test_capture_resumes_after_the_log_is_rotated(
     server: DatabaseServer, instance: Instance, database: Callable[[DatabaseServer], str]
 ) -> None:
     name = database(server)
@@ -181,7 +181,7 @@ def test_capture_goes_on_after_the_log_is_rotated(
 @pytest.mark.mysql80
 @pytest.mark.parametrize("kind", ["mariadb", "mysql80"])
 @pytest.mark.parametrize("crash", [False, True], ids=["stopped", "killed"])
-def test_capture_goes_on_after_the_source_restarts(private_server: Callable[..., Any], kind: str, crash: bool) -> None:
+def test_capture_resumes_after_the_source_restarts(private_server: Callable[..., Any], kind: str, crash: bool) -> None:
     server = private_server(kind, options={"innodb_flush_log_at_trx_commit": 1, "sync_binlog": 1})
     execute(server, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)")
     instance = instance_of(server, source=source_of(server, heartbeat_s=0.5))
@@ -290,7 +290,7 @@ def test_a_server_id_that_another_takes_is_drawn_again(
         taken: Any = instance.source_log
         with BinlogStream(source_of(mariadb), start, server_id=taken._server_id) as other:
             next(iter(other))
-            assert poll(lambda: "server id replaced destination=" in caplog.text)
+            assert poll(lambda: "replica server id changed destination=" in caplog.text)
             execute(mariadb, f"INSERT INTO {name}.t VALUES (1), (2)")
             assert [row["id"] for row in changes_until(instance, f"{name}.t", 2, start)] == [1, 2]
     finally:

@@ -286,7 +286,7 @@ def test_the_log_is_compressed(
 
 
 @pytest.mark.parametrize(("kind", "store"), SOURCES_AND_STORES)
-def test_the_instance_stops_and_goes_on_at_its_cursor(
+def test_the_instance_stops_and_resumes_at_its_cursor(
     request: pytest.FixtureRequest,
     sources: Callable[[str], DatabaseServer],
     captured: Begin,

@@ -87,6 +87,6 @@ def test_unicode_in_numbers(cursor: Cursor) -> None:
 
 
 def test_every_collation_of_the_server_has_its_charset(cursor: Cursor) -> None:
-    found = made.collations(cursor)
-    assert len(found) > 200
-    assert {number: charset_of_collation_id(number) for number in found} == found
+    charsets = made.collations(cursor)
+    assert len(charsets) > 200
+    assert {number: charset_of_collation_id(number) for number in charsets} == charsets

@@ -28,43 +28,43 @@ def server(request: pytest.FixtureRequest) -> DatabaseServer:
 
 
 def failed(findings: list[Finding]) -> list[Finding]:
-    return [one for one in findings if one.verdict is Verdict.FAIL]
+    return [finding for finding in findings if finding.verdict is Verdict.FAIL]
 
 
 def test_a_source_that_is_ready(server: DatabaseServer) -> None:
     findings = list(examine_server(source_of(server)))
     assert failed(findings) == []
-    about = {one.check: one.value for one in findings}
-    assert about["reading the log"].startswith("binlog.000001:4 to binlog.")
-    assert about["version"].startswith(server.version.split("-")[0])
+    values = {finding.check: finding.value for finding in findings}
+    assert values["reading the log"].startswith("binlog.000001:4 to binlog.")
+    assert values["version"].startswith(server.version.split("-")[0])
 
 
 def test_mysql57_lacks_the_names_of_columns(mysql57: DatabaseServer) -> None:
-    found = {one.check: one for one in examine_server(source_of(mysql57))}
-    assert failed(list(found.values())) == []
-    one = found["binlog_row_metadata"]
-    assert (one.verdict, one.value) == (Verdict.WARN, "NOT THERE")
-    assert "columns get their names from the statements that made the tables" in one.remedy
+    findings = {finding.check: finding for finding in examine_server(source_of(mysql57))}
+    assert failed(list(findings.values())) == []
+    finding = findings["binlog_row_metadata"]
+    assert (finding.verdict, finding.value) == (Verdict.WARN, "NOT THERE")
+    assert "columns get their names from the statements that made the tables" in finding.remedy
 
 
 def test_a_wrong_password(server: DatabaseServer) -> None:
-    (one,) = examine_server(source_of(server).model_copy(update={"password": SecretStr("wrong")}))
-    assert (one.check, one.verdict) == ("login", Verdict.FAIL)
-    assert "check user and password" in one.remedy
+    (finding,) = examine_server(source_of(server).model_copy(update={"password": SecretStr("wrong")}))
+    assert (finding.check, finding.verdict) == ("login", Verdict.FAIL)
+    assert "check user and password" in finding.remedy
 
 
 def test_nobody_there(server: DatabaseServer) -> None:
-    (one,) = examine_server(source_of(server).model_copy(update={"port": 1}))
-    assert "is it running, and are host and port right?" in one.remedy
+    (finding,) = examine_server(source_of(server).model_copy(update={"port": 1}))
+    assert "is it running, and are host and port right?" in finding.remedy
 
 
 def test_missing_grants(server: DatabaseServer) -> None:
     execute(server, "DROP USER IF EXISTS poor", "CREATE USER poor IDENTIFIED BY 'poor-password'")
     poor = source_of(server).model_copy(update={"user": "poor", "password": SecretStr("poor-password")})
-    found = {one.check: one for one in examine_server(poor)}
-    assert found["reading the log"].verdict is Verdict.FAIL
-    assert "GRANT REPLICATION SLAVE" in found["reading the log"].remedy
-    assert found["SELECT"].verdict is Verdict.WARN
+    findings = {finding.check: finding for finding in examine_server(poor)}
+    assert findings["reading the log"].verdict is Verdict.FAIL
+    assert "GRANT REPLICATION SLAVE" in findings["reading the log"].remedy
+    assert findings["SELECT"].verdict is Verdict.WARN
     execute(server, "GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO poor")
     assert failed(list(examine_server(poor))) == []
     execute(server, "DROP USER poor")
@@ -81,22 +81,22 @@ def test_settings_that_must_change(private_server: Callable[..., DatabaseServer]
     }
     server = private_server("mariadb", options=options)
     findings = list(examine_server(source_of(server)))
-    assert {one.check: one.value for one in failed(findings)} == {
+    assert {finding.check: finding.value for finding in failed(findings)} == {
         "binlog_format": "STATEMENT",
         "binlog_row_image": "MINIMAL",
     }
-    warned = {one.check: one.value for one in findings if one.verdict is Verdict.WARN}
+    warned = {finding.check: finding.value for finding in findings if finding.verdict is Verdict.WARN}
     assert (warned["binlog_checksum"], warned["retention of the log"]) == ("NONE", "1 hours")
     assert warned["binlog_row_metadata"] == "MINIMAL"
-    assert all("SET GLOBAL" in one.remedy for one in failed(findings))
+    assert all("SET GLOBAL" in finding.remedy for finding in failed(findings))
 
 
 @pytest.mark.mariadb
 def test_without_a_log(private_server: Callable[..., DatabaseServer]) -> None:
     server = private_server("mariadb", options={"log_bin": None})
-    found = {one.check: one for one in examine_server(source_of(server))}
-    assert (found["log_bin"].value, found["log_bin"].verdict) == ("OFF", Verdict.FAIL)
-    assert "reading the log" not in found
+    findings = {finding.check: finding for finding in examine_server(source_of(server))}
+    assert (findings["log_bin"].value, findings["log_bin"].verdict) == ("OFF", Verdict.FAIL)
+    assert "reading the log" not in findings
 
 
 @pytest.mark.mariadb
@@ -114,9 +114,12 @@ def test_an_encrypted_log_is_read_through_its_server(private_server: Callable[..
             },
         )
         execute(server, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)")
-        found = {one.check: one for one in examine_server(source_of(server))}
-        assert (found["encryption of the log"].verdict, found["encryption of the log"].value) == (Verdict.OK, "on")
-        assert failed(list(found.values())) == []
+        findings = {finding.check: finding for finding in examine_server(source_of(server))}
+        assert (findings["encryption of the log"].verdict, findings["encryption of the log"].value) == (
+            Verdict.OK,
+            "on",
+        )
+        assert failed(list(findings.values())) == []
         instance = instance_of(server, start="earliest")
         instance.start()
         try:
@@ -142,10 +145,10 @@ def test_a_start_that_the_log_does_not_have(server: DatabaseServer) -> None:
         ("binlog.999999:4", Verdict.FAIL, "is ahead of the log"),
         ("yesterday", Verdict.FAIL, "is not a position in a log: write a position"),
     ):
-        found = starts(server, text)
-        assert found.check == f"start at {text}"
-        assert found.verdict is verdict, text
-        assert why in found.remedy
+        finding = starts(server, text)
+        assert finding.check == f"start at {text}"
+        assert finding.verdict is verdict, text
+        assert why in finding.remedy
 
 
 def run(server: DatabaseServer, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -163,14 +166,17 @@ def test_as_a_command(mysql9: DatabaseServer, mysql57: DatabaseServer, tmp_path:
         json.dumps(
             {
                 "instances": [
-                    {"destination": one.name.replace(" ", "_"), "source": {"port": one.port, "password": one.password}}
-                    for one in (mysql9, mysql57)
+                    {
+                        "destination": server.name.replace(" ", "_"),
+                        "source": {"port": server.port, "password": server.password},
+                    }
+                    for server in (mysql9, mysql57)
                 ]
             }
         )
     )
     done = run(mysql9, str(config), "--output", "json")
     assert done.returncode == 0
-    found = json.loads(done.stdout)
-    assert set(found) == {f"127.0.0.1:{one.port}" for one in (mysql9, mysql57)}
+    reports = json.loads(done.stdout)
+    assert set(reports) == {f"127.0.0.1:{server.port}" for server in (mysql9, mysql57)}
     assert mysql9.password not in done.stdout

@@ -75,21 +75,21 @@ def insert(server: DatabaseServer, table: str, ids: range, *, each: int = 3) -> 
 
 def taken(instance: Instance, last: int, *, client: int = CLIENT, size: int = 5) -> list[int]:
     """The ids that the client gets and acks, up to that one."""
-    found: list[int] = []
+    ids: list[int] = []
 
     def has_last() -> bool:
         got = instance.clients.get(client, BatchSize(size), 0.5)
         if got is not None:
-            found.extend(ids_in(got[1]))
+            ids.extend(ids_in(got[1]))
             instance.clients.ack(client, got[0])
-        return last in found
+        return last in ids
 
-    assert poll(has_last), f"got {found[-5:]}, not {last}"
-    return found
+    assert poll(has_last), f"got {ids[-5:]}, not {last}"
+    return ids
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_a_restart_goes_on_where_each_client_was(server: DatabaseServer, table: str, tmp_path: Path, kind: str) -> None:
+def test_a_restart_resumes_where_each_client_was(server: DatabaseServer, table: str, tmp_path: Path, kind: str) -> None:
     settings = {"store": STORES[kind], "data_dir": tmp_path}
     with running(server, **settings) as instance:
         for client in (1, 2):
@@ -138,7 +138,7 @@ def wait_for_all(server: DatabaseServer, instance: Instance) -> None:
 
 
 def start_in(server: DatabaseServer, instance: Instance, where: str) -> Start:
-    """The place between the rows 29 and 30, in one of the ways to say it."""
+    """The position between the rows 29 and 30, in one of the ways to say it."""
     match where:
         case "position":
             return Start.at(instance.store.latest)
@@ -169,8 +169,8 @@ def is_mariadb(server: DatabaseServer) -> bool:
 def one_value(server: DatabaseServer, query: str) -> str:
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute(query)
-        (found, *_) = cursor.fetchone() or ("",)
-        return str(found)
+        (value, *_) = cursor.fetchone() or ("",)
+        return str(value)
 
 
 def test_an_unknown_gtid_is_named(server: DatabaseServer, table: str) -> None:
@@ -221,11 +221,11 @@ def test_kill_at_any_moment(mariadb: DatabaseServer, table_in_mariadb: str, tmp_
     assert sorted({number for ids in seen for number in ids}) == list(range(written))
     for before, after in pairwise(seen):
         if before and after:
-            assert after[0] > before[-1] - 12, "more than the batches that were not acked came again"
+            assert after[0] > before[-1] - 12, "more than the batches that were not acked were redelivered"
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_an_epoch_raised_by_hand_goes_on_by_gtids(
+def test_an_epoch_raised_by_hand_resumes_by_gtids(
     mariadb: DatabaseServer, tmp_path: Path, table_in_mariadb: str, kind: str
 ) -> None:
     """And one that falls is refused: what has the higher one would take all that comes for old."""
@@ -257,7 +257,7 @@ def test_an_epoch_raised_by_hand_goes_on_by_gtids(
 
 
 def test_a_cursor_ahead_of_the_log_is_named(mariadb: DatabaseServer, tmp_path: Path) -> None:
-    """As after a RESET: it would wait for a place that has another meaning by then."""
+    """As after a RESET: it would wait for a position that has another meaning by then."""
     with running(mariadb, data_dir=tmp_path) as instance:
         for client in (1, 2):
             instance.clients.subscribe(client)
@@ -355,14 +355,14 @@ def test_the_newer_of_two_servers_takes_over(
             assert taken(new, 59) == list(range(30, 60))
 
 
-def test_the_place_of_capture_is_kept(mariadb: DatabaseServer, table_in_mariadb: str, tmp_path: Path) -> None:
+def test_the_position_of_capture_is_kept(mariadb: DatabaseServer, table_in_mariadb: str, tmp_path: Path) -> None:
     settings = {"data_dir": tmp_path, "positions": ["file", "cursors"]}
     with running(mariadb, **settings) as instance:
         instance.clients.subscribe(CLIENT, table_in_mariadb, Start.latest())
         insert(mariadb, table_in_mariadb, range(9))
         taken(instance, 8)
-        place = instance.store.acked
+        position = instance.store.acked
     kept = json.loads((tmp_path / "default" / "parse.dat").read_bytes())
-    assert Position(kept["postion"]["journalName"], kept["postion"]["position"]) == place
+    assert Position(kept["postion"]["journalName"], kept["postion"]["position"]) == position
     with running(mariadb, **settings) as instance:
-        assert instance.store.first == place
+        assert instance.store.first == position

@@ -43,8 +43,8 @@ def follow() -> Iterator[Follow]:
         return made[-1]
 
     yield start
-    for one in made:
-        one.close()
+    for statement in made:
+        statement.close()
 
 
 def test_there_are_enough_cases() -> None:
@@ -75,9 +75,9 @@ def test_a_log_that_is_read_as_a_whole(release: str, request: pytest.FixtureRequ
     version, case, collation = followed.row("SELECT VERSION(), @@lower_case_table_names, @@collation_server")
     catalogue = Catalogue(ServerProfile.from_version_text(version, case))
     for block in LogFile(file, verify=True):
-        for found in find_statements(block):
-            session = SqlSession(SqlMode(found.sql_mode or 0), collation_server=collation)
-            catalogue = catalogue.apply(found.text, found.database, session).catalogue
+        for logged in find_statements(block):
+            session = SqlSession(SqlMode(logged.sql_mode or 0), collation_server=collation)
+            catalogue = catalogue.apply(logged.text, logged.database, session).catalogue
     server_shapes = followed.shapes()
     assert catalogue.table_names() == sorted(server_shapes)
     for name, shape in server_shapes.items():
@@ -101,10 +101,10 @@ def test_a_history_that_begins_with_a_live_server(
     SchemaHistory(tmp_path, first).close()
     for statement in keys.KEYS.statements(release)[6:14]:
         followed.cursor.execute(statement.replace("{db}", followed.start))
-    for number, found in enumerate(followed.log_since((file, offset)), start=1):
-        session = SqlSession(SqlMode(found.sql_mode or 0), thread=found.thread, error=found.error)
+    for number, logged in enumerate(followed.log_since((file, offset)), start=1):
+        session = SqlSession(SqlMode(logged.sql_mode or 0), thread=logged.thread, error=logged.error)
         with SchemaHistory(tmp_path, first, snapshot_every=3) as history:
-            history.record(SchemaChange(Position(file, offset + number), found.text, found.database, session))
+            history.record(SchemaChange(Position(file, offset + number), logged.text, logged.database, session))
     with SchemaHistory(tmp_path, first) as history:
         assert history.catalogue_at(Position(file, offset)) != history.catalogue
         shapes = followed.shapes()

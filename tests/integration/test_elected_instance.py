@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 
 from penstock.coordinate import Election, Fence, SessionManager
+from penstock.coordinate.canal import election_nodes
 from penstock.errors import FencedError
 from penstock.instance import Instance, InstanceState
 from penstock.store import BatchSize, Start
 from penstock.testing import poll_until
 from tests.services.zookeeper import ZooKeeper
+from tests.support.folder_instance import ids_in, settings_of
 from tests.support.shop_log import PRODUCT, written
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
-from tests.unit.instance.test_folder_instance import ids_in, settings_of
 
 pytestmark = pytest.mark.waits
 CLIENT = 1001
@@ -28,7 +29,7 @@ class Server:
         self.session, self.settings = session, settings
         self.instance: Instance | None = None
         self.epochs: list[int] = []
-        self.running = Election(session, settings.destination, address, self._start, self._stop)
+        self.running = Election(session, election_nodes(settings.destination), address, self._start, self._stop)
 
     def _start(self, fence: Fence) -> None:
         instance = Instance(self.settings, jitter=lambda: 0)
@@ -57,8 +58,8 @@ def servers(request: pytest.FixtureRequest, zookeeper: ZooKeeper, tmp_path: Path
         log.rows(INSERT, 7, PRODUCT, [[number, "x", None]])
         log.commit()
     written(log, tmp_path)
-    about = {"destination": f"d{secrets.token_hex(4)}", "zookeeper": zookeeper.hosts, "meta": {"kind": request.param}}
-    settings = settings_of(tmp_path, **about)
+    options = {"destination": f"d{secrets.token_hex(4)}", "zookeeper": zookeeper.hosts, "meta": {"kind": request.param}}
+    settings = settings_of(tmp_path, **options)
     with ExitStack() as stack:
 
         def server(address: str) -> Server:
@@ -77,7 +78,7 @@ def servers(request: pytest.FixtureRequest, zookeeper: ZooKeeper, tmp_path: Path
         yield [first, second]
 
 
-def test_the_other_goes_on_where_the_first_was(servers: list[Server]) -> None:
+def test_the_other_resumes_where_the_first_was(servers: list[Server]) -> None:
     first, second = servers
     batch_id, rows = first.get()
     assert first.instance is not None
@@ -106,3 +107,17 @@ def test_one_whose_lease_is_out_acks_nothing(servers: list[Server]) -> None:
         clients.ack(CLIENT, batch_id)
     assert poll_until(lambda: first.instance is not None and first.instance.state is InstanceState.FAILED, 30)
     assert isinstance(first.instance.failure, FencedError)
+
+
+def test_the_server_that_takes_over_knows_what_was_asked_of_snapshots(servers: list[Server]) -> None:
+    first, second = servers
+    assert first.instance is not None
+    snapshots = first.instance.snapshots
+    snapshots.pause()
+    number = snapshots.request_resnapshot(PRODUCT.name)
+    wanted = {"paused": True, "tables": {}, "again": {str(PRODUCT.name): number}}
+    assert snapshots.report() == wanted
+    assert first.running.release()
+    assert poll_until(lambda: second.instance is not None, 60)
+    assert second.instance is not None
+    assert second.instance.snapshots.report() == wanted

@@ -59,7 +59,7 @@ def longest_gap_s(probers: list[Prober], since: float) -> float:
     """For which nobody served."""
     last = since
     longest = 0.0
-    for begin, end in sorted(span for one in probers for span in one.served if span[1] > since):
+    for begin, end in sorted(span for prober in probers for span in prober.served if span[1] > since):
         longest, last = max(longest, begin - last), max(last, end)
     return longest
 
@@ -75,14 +75,14 @@ def test_each_of_three_is_killed(
     """The leader first; so one of them is the one to which the owner was connected."""
     pauses = list[str]()
     with (
-        servers(tmp_path, mariadb, [ensemble.hosts] * 2, [destination]) as several,
-        probing(several, destination) as probers,
+        servers(tmp_path, mariadb, [ensemble.hosts] * 2, [destination]) as processes,
+        probing(processes, destination) as probers,
     ):
         work = Work(mariadb, table, OwnReader(ensemble.hosts, destination, table))
         work.start()
         assert poll_until(lambda: len(work.read) > 100, 30), work.problem
         leader = leader_of(ensemble)
-        for member in [leader, *(one for one in ensemble.members if one is not leader)]:
+        for member in [leader, *(process for process in ensemble.members if process is not leader)]:
             mode, killed = member.mode, time.monotonic()
             member.kill()
             time.sleep(OVER_S)  # nobody's session may end of it
@@ -91,7 +91,7 @@ def test_each_of_three_is_killed(
             assert max(read_s, served_s) < SHORT_S, pauses
             member.start()
         work.finish()
-        logs = [one.log for one in several]
+        logs = [process.log for process in processes]
     with capsys.disabled():
         print("", *pauses, sep="\nkilled ")
     work.check()
@@ -110,8 +110,8 @@ def test_a_leader_hangs_for_longer_than_a_session(
 ) -> None:
     """The others elect another; the old one still believes that it leads when it continues."""
     with (
-        servers(tmp_path, mariadb, [ensemble.hosts] * 2, [destination]) as several,
-        probing(several, destination) as probers,
+        servers(tmp_path, mariadb, [ensemble.hosts] * 2, [destination]) as processes,
+        probing(processes, destination) as probers,
     ):
         work = Work(mariadb, table, OwnReader(ensemble.hosts, destination, table))
         work.start()
@@ -121,11 +121,13 @@ def test_a_leader_hangs_for_longer_than_a_session(
         stopped = time.monotonic()
         os.kill(leader.pid, signal.SIGSTOP)
         time.sleep(SESSION_S)
-        assert poll_until(lambda: any(one.has_served_since(stopped + SESSION_S) for one in probers), 3 * SESSION_S)
+        assert poll_until(
+            lambda: any(prober.has_served_since(stopped + SESSION_S) for prober in probers), 3 * SESSION_S
+        )
         os.kill(leader.pid, signal.SIGCONT)  # only now: who serves does so without it
         time.sleep(SETTLED_S)
         work.finish()
-        assert not any(one.has_ended for one in several), (
+        assert not any(process.has_ended for process in processes), (
             "a server whose session was lost takes part in the next election"
         )
     work.check()
@@ -145,25 +147,25 @@ def test_without_a_quorum_nobody_serves(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with (
-        servers(tmp_path, mariadb, [ensemble.hosts] * 2, [destination]) as several,
-        probing(several, destination) as probers,
+        servers(tmp_path, mariadb, [ensemble.hosts] * 2, [destination]) as processes,
+        probing(processes, destination) as probers,
     ):
         work = Work(mariadb, table, OwnReader(ensemble.hosts, destination, table))
         work.start()
         assert poll_until(lambda: len(work.read) > 100, 30), work.problem
         leader = leader_of(ensemble)
-        gone = [leader, next(one for one in ensemble.members if one is not leader)]
+        gone = [leader, next(process for process in ensemble.members if process is not leader)]
         lost = time.monotonic()
         for member in gone:
             member.kill()
         time.sleep(OVER_S)
-        served = [span[0] - lost for one in probers for span in one.served]
+        served = [span[0] - lost for process in probers for span in process.served]
         ensemble.start()
         back = time.monotonic()
         assert poll_until(lambda: work.reads_after(back), 60), work.problem
         time.sleep(1.5)  # longer than another server waits before it takes over
         work.finish()
-    again = min(span[0] for one in probers for span in one.served if span[0] > lost + OVER_S) - back
+    again = min(span[0] for process in probers for span in process.served if span[0] > lost + OVER_S) - back
     read_s = min(when for when, _ in work.read if when > back) - back
     with capsys.disabled():
         print(f"\nno quorum: the owner stops after {max(served):.2f} s of {SESSION_S:g} s; back: it is served after")

@@ -19,6 +19,7 @@ from penstock.model import Position
 from penstock.store import BatchSize, Start
 from penstock.testing import DatabaseServer
 from tests.support.capture import changes_until, end_of, execute, is_purged, poll, source_of
+from tests.support.client_process import ids_in
 from tests.support.following import QUICK, dump_threads, fill, following, is_there, row_ids, seen_after, table
 from tests.support.replication import has, pair, start_applying, status, stop_applying
 from tests.support.scenario.proxy import Network
@@ -58,9 +59,7 @@ def test_the_standby_is_followed_by_gtids_when_the_source_dies(private_server: C
 
 
 @pytest.mark.parametrize("kind", ["mariadb", "mysql9"])
-def test_after_a_restart_the_standby_is_gone_on_with(
-    private_server: Callable[..., Any], kind: str, tmp_path: Path
-) -> None:
+def test_after_a_restart_the_standby_is_followed(private_server: Callable[..., Any], kind: str, tmp_path: Path) -> None:
     """By the GTIDs of cursors that are of the log before."""
     first, second = pair(private_server, kind)
     table(first)
@@ -85,19 +84,17 @@ def test_after_a_restart_the_standby_is_gone_on_with(
 
 def client_ids(instance: Instance, client: int, last: int) -> list[int]:
     """Ids of rows up to one, whole transactions, each acked."""
-    from tests.integration.test_clients import ids_in
-
-    found: list[int] = []
+    ids: list[int] = []
 
     def has_last() -> bool:
         batch = instance.clients.get(client, BatchSize(4), 0.2)
         if batch is not None:
-            found.extend(ids_in(batch[1]))
+            ids.extend(ids_in(batch[1]))
             instance.clients.ack(client, batch[0])
-        return last in found
+        return last in ids
 
-    assert poll(has_last), found[-5:]
-    return found
+    assert poll(has_last), ids[-5:]
+    return ids
 
 
 @pytest.mark.parametrize("kind", ["mysql57", "mysql80"])
@@ -147,12 +144,12 @@ def test_a_standby_that_is_behind_is_waited_for(private_server: Callable[..., An
 
 
 def has_received(replica: DatabaseServer, kind: str, offset: int) -> bool:
-    found = status(replica, kind)
-    return int(found.get("Read_Source_Log_Pos") or found.get("Read_Master_Log_Pos")) >= offset
+    replica_status = status(replica, kind)
+    return int(replica_status.get("Read_Source_Log_Pos") or replica_status.get("Read_Master_Log_Pos")) >= offset
 
 
 @pytest.mark.parametrize("kind", ["mariadb", "mysql80"])
-def test_a_log_that_began_anew_is_not_taken_for_the_old_one(
+def test_a_log_that_was_reset_is_not_taken_for_the_old_one(
     private_server: Callable[..., Any], kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its files have the names, and soon the sizes, of those that were."""
@@ -189,7 +186,7 @@ def reset(server: DatabaseServer, kind: str) -> None:
 
 def is_reset(server: DatabaseServer) -> bool:
     """MariaDB refuses while somebody reads its log."""
-    execute(server, *(f"KILL {one}" for one in dump_threads(server)))
+    execute(server, *(f"KILL {thread}" for thread in dump_threads(server)))
     try:
         execute(server, "RESET MASTER")
     except pymysql.err.MySQLError:
@@ -322,7 +319,7 @@ def test_there_is_a_floor_between_switches(private_server: Callable[..., Any], k
 
 
 @pytest.mark.parametrize("kind", ["mariadb", "mysql80"])
-def test_the_place_moves_also_when_nothing_is_wanted(
+def test_the_position_moves_also_when_nothing_is_wanted(
     private_server: Callable[..., Any], kind: str, tmp_path: Path
 ) -> None:
     """A quiet table's cursor must not age out of the log."""
@@ -358,9 +355,7 @@ def test_the_place_moves_also_when_nothing_is_wanted(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rotates", [True, False], ids=["rotated", "in one file"])
-def test_a_log_that_begins_anew_under_a_live_reader(
-    private_server: Callable[..., Any], kind: str, rotates: bool
-) -> None:
+def test_a_log_that_is_reset_under_a_live_reader(private_server: Callable[..., Any], kind: str, rotates: bool) -> None:
     """The server continues to send from the file it has deleted, and then from the next of the new ones."""
     server: DatabaseServer = private_server(kind)
     execute(server, "CREATE DATABASE replicated")
@@ -412,7 +407,7 @@ def test_a_standby_that_went_its_own_way_is_followed_by_time(
         fill(second, range(100, 120))
         assert poll(lambda: instance.store.latest.epoch == 1)
         assert poll(lambda: seen_after(instance, at) >= set(range(100, 120)))
-        assert "compare the data" in caplog.text
+        assert "compare the target with the source" in caplog.text
 
 
 @pytest.mark.parametrize("kind", ["mysql57"])
@@ -499,14 +494,14 @@ def test_names_are_right_on_both_sides_of_a_switch(private_server: Callable[...,
     with following(first, second, data_dir=tmp_path) as instance:
         execute(second, "INSERT INTO replicated.t (id, a, b) VALUES (4, 10, 20)")
         assert poll(lambda: instance.store.latest.gtids == end_of(second).gtids)
-        found = list[tuple[int, int, int]]()
+        rows = list[tuple[int, int, int]]()
         with contextlib.suppress(SchemaError):
-            found += rows_of(instance, instance.store.first, 4)
-        assert all(row[1:] == (10, 20) for row in found), "right, or not known"
+            rows += rows_of(instance, instance.store.first, 4)
+        assert all(row[1:] == (10, 20) for row in rows), "right, or not known"
 
 
 @pytest.mark.parametrize("kind", ["mariadb", "mysql80"])
-def test_numbers_of_a_log_that_began_anew_are_not_those_of_the_old(
+def test_numbers_of_a_log_that_was_reset_are_not_those_of_the_old(
     private_server: Callable[..., Any], kind: str, tmp_path: Path
 ) -> None:
     """A cursor of the old log has GTIDs that the new one has given to other transactions."""

@@ -39,13 +39,13 @@ def blocks_between(server: DatabaseServer, start: Position, end: Position) -> It
 
 
 def events_of(block: Block, database: str, number: int) -> list[twin.Event]:
-    """`number` counts events: inside of a compressed transaction places are not apart."""
-    found = list[twin.Event]()
+    """`number` counts events: inside of a compressed transaction positions are not apart."""
+    events = list[twin.Event]()
     for i in range(len(block)):
         role, tables = _role(block, i, database)
         transaction = int(block.column("transaction")[i])
-        found.append(twin.Event(number + i, role, transaction, tables, bool(block.column("boundary")[i])))
-    return found
+        events.append(twin.Event(number + i, role, transaction, tables, bool(block.column("boundary")[i])))
+    return events
 
 
 def _role(block: Block, i: int, database: str) -> tuple[str, tuple[str, ...]]:
@@ -134,12 +134,12 @@ def test_what_stays_is_what_the_twin_keeps(
             continue
         written += block.event_array.to_pylist()
         expected = plain.apply(events_of(block, name, count))
-        found = ours.apply(block)
-        assert found.event_array.to_pylist() == [written[number] for number in expected.positions]
-        if found.boundaries.size:
-            last = int(found.boundaries[-1])
-            assert found.boundary_after(last).gtids == block.boundary_after(int(block.boundaries[-1])).gtids
-            assert found.end_of_event(last) == block.end_of_event(int(block.boundaries[-1]))
+        filtered = ours.apply(block)
+        assert filtered.event_array.to_pylist() == [written[number] for number in expected.positions]
+        if filtered.boundaries.size:
+            last = int(filtered.boundaries[-1])
+            assert filtered.boundary_after(last).gtids == block.boundary_after(int(block.boundaries[-1])).gtids
+            assert filtered.end_of_event(last) == block.end_of_event(int(block.boundaries[-1]))
         count += len(block)
     assert count > 50
 

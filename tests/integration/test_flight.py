@@ -61,8 +61,8 @@ def tables_in(server: DatabaseServer, database: Callable[[DatabaseServer], str])
 def serving(source: DatabaseServer, flight: dict[str, Any] | None = None, **instance: Any) -> Iterator[Server]:
     settings = ServerSettings.with_flight_only(InstanceSettings(source=source_of(source), **instance))
     if flight is not None:
-        found = settings.flight.model_validate({"port": 0} | flight)
-        settings = settings.model_copy(update={"flight": found})
+        port_settings = settings.flight.model_validate({"port": 0} | flight)
+        settings = settings.model_copy(update={"flight": port_settings})
     running = Server(settings)
     try:
         running.start()
@@ -77,15 +77,15 @@ def connection(running: Server, **options: Any) -> ServerConnection:
 
 def rows_of(changes: ChangeStream, count: int, seconds: float = 60) -> list[dict[str, Any]]:
     """The next rows, so many of them and no more."""
-    found, deadline = list[dict[str, Any]](), time.monotonic() + seconds
+    rows, deadline = list[dict[str, Any]](), time.monotonic() + seconds
     for batch in changes:
         batch.validate(full=True)
-        found += batch.to_pylist()
-        if len(found) >= count:
+        rows += batch.to_pylist()
+        if len(rows) >= count:
             break
-        assert time.monotonic() < deadline, found
-    assert len(found) == count, found
-    return found
+        assert time.monotonic() < deadline, rows
+    assert len(rows) == count, rows
+    return rows
 
 
 def values(rows: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
@@ -121,10 +121,10 @@ def test_ten_lines_of_plain_arrow_do(mariadb: DatabaseServer, schema: str) -> No
         ticket = {"destination": "default", "tables": [f"{schema}.t"], "start": "latest"}
         stream = client.do_get(fl.Ticket(json.dumps(ticket)))
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
-        found = list[dict[str, Any]]()
-        while not found:
-            found += stream.read_chunk().data.to_pylist()
-        assert values(found, "id") == [("insert", 1)]
+        rows = list[dict[str, Any]]()
+        while not rows:
+            rows += stream.read_chunk().data.to_pylist()
+        assert values(rows, "id") == [("insert", 1)]
         # The name of a table is a ticket, too.
         by_name = client.do_get(fl.Ticket(f"{schema}.t"))
         assert by_name.schema.names[:3] == ["id", "v", "price"]
@@ -176,9 +176,9 @@ def test_a_range_is_read_as_often_as_one_likes(mariadb: DatabaseServer, schema: 
         assert poll(lambda: instance.counters.to_json()["transactions"] >= 20)
         for _ in range(2):
             changes = there.changes(f"{schema}.t", start=start, end="latest", columns=["id"])
-            found = [row for batch in changes for row in batch.to_pylist()]
-            assert values(found, "id") == [("insert", number) for number in range(20)]
-            assert "v" not in found[0]
+            rows = [row for batch in changes for row in batch.to_pylist()]
+            assert values(rows, "id") == [("insert", number) for number in range(20)]
+            assert "v" not in rows[0]
             assert Position.from_json(dict(changes.position or {})) == instance.store.latest
         ranged = there.changes(f"{schema}.t", start=f"time:{begun}", end="time:2100-01-01T00:00:00Z")
         assert sum(batch.num_rows for batch in ranged) == 20
@@ -188,20 +188,20 @@ def test_a_range_is_read_as_often_as_one_likes(mariadb: DatabaseServer, schema: 
         assert info.schema.names[:3] == ["id", "v", "price"]
 
 
-def test_a_start_may_be_a_place_a_time_or_the_beginning(mariadb: DatabaseServer, schema: str) -> None:
+def test_a_start_may_be_a_position_a_time_or_the_beginning(mariadb: DatabaseServer, schema: str) -> None:
     with serving(mariadb) as running, connection(running) as there:
-        place = there.positions()["latest"]
+        position = there.positions()["latest"]
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
-        for start in (place, f"{place['file']}:{place['offset']}", "earliest", "time:2020-01-01T00:00:00Z"):
+        for start in (position, f"{position['file']}:{position['offset']}", "earliest", "time:2020-01-01T00:00:00Z"):
             with there.changes(f"{schema}.t", start=start) as changes:
                 assert values(rows_of(changes, 1), "id") == [("insert", 1)]
         with pytest.raises(PositionLostError, match="ahead of the log"):
-            next(iter(there.changes(f"{schema}.t", start=f"{place['file']}:{place['offset'] + 10**9}")))
+            next(iter(there.changes(f"{schema}.t", start=f"{position['file']}:{position['offset'] + 10**9}")))
 
 
-def test_a_table_that_is_altered_goes_on_with_its_new_columns(mariadb: DatabaseServer, schema: str) -> None:
+def test_a_table_that_is_altered_continues_with_its_new_columns(mariadb: DatabaseServer, schema: str) -> None:
     with serving(mariadb) as running, connection(running) as there, there.changes(f"{schema}.t") as changes:
-        place = there.positions()["latest"]
+        position = there.positions()["latest"]
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
         assert values(rows_of(changes, 1), "id") == [("insert", 1)]
         execute(mariadb, f"ALTER TABLE {schema}.t ADD COLUMN more INT FIRST, MODIFY price DECIMAL(12,3)")
@@ -211,7 +211,7 @@ def test_a_table_that_is_altered_goes_on_with_its_new_columns(mariadb: DatabaseS
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (3, 'c', 2)")
         assert values(rows_of(changes, 1), "id", "more") == [("insert", 3, None)]
         # From before the column was dropped: rows that had it are no reason to look again and again.
-        with there.changes(f"{schema}.t", start=place) as again:
+        with there.changes(f"{schema}.t", start=position) as again:
             assert values(rows_of(again, 3), "id") == [("insert", 1), ("insert", 2), ("insert", 3)]
 
 
@@ -279,7 +279,7 @@ def test_a_column_that_is_not_there_is_named(mariadb: DatabaseServer, schema: st
 # -- who resumes
 
 
-def test_a_stream_goes_on_after_the_server_was_restarted(mariadb: DatabaseServer, schema: str, tmp_path: Path) -> None:
+def test_a_stream_resumes_after_the_server_was_restarted(mariadb: DatabaseServer, schema: str, tmp_path: Path) -> None:
     flight = {"port": free_port()}
     with serving(mariadb, flight, data_dir=tmp_path) as running:
         there = connection(running)
@@ -287,18 +287,18 @@ def test_a_stream_goes_on_after_the_server_was_restarted(mariadb: DatabaseServer
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
         assert values(rows_of(changes, 1), "id") == [("insert", 1)]
     execute(mariadb, f"INSERT INTO {schema}.t VALUES (2, 'a', 1)")
-    again = threading.Thread(target=lambda: found.extend(rows_of(changes, 2)))
-    found = list[dict[str, Any]]()
+    again = threading.Thread(target=lambda: rows.extend(rows_of(changes, 2)))
+    rows = list[dict[str, Any]]()
     again.start()
     with serving(mariadb, flight, data_dir=tmp_path):
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (3, 'a', 1)")
         again.join(30)
-        assert values(found, "id") == [("insert", 2), ("insert", 3)]
+        assert values(rows, "id") == [("insert", 2), ("insert", 3)]
         changes.close()
         there.close()
 
 
-def test_what_a_client_has_not_acked_comes_again(mariadb: DatabaseServer, schema: str) -> None:
+def test_what_a_client_has_not_acked_is_redelivered(mariadb: DatabaseServer, schema: str) -> None:
     with serving(mariadb) as running, connection(running) as there:
         with there.subscribe(7, filter=f"{schema}\\..*", tables=[f"{schema}.t"]) as first:
             execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
@@ -318,8 +318,8 @@ def test_what_a_client_has_not_acked_comes_again(mariadb: DatabaseServer, schema
             assert values(rows_of(second, 1), "id") == [("insert", 3)]
             second.ack()
         positions = there.positions()
-        about = positions["clients"]["7"]
-        assert about["filter"] == f"{schema}\\..*"
+        client = positions["clients"]["7"]
+        assert client["filter"] == f"{schema}\\..*"
         assert poll(lambda: not there.positions()["clients"]["7"]["outstanding"])
         there.unsubscribe(7)
         assert not there.positions()["clients"]
@@ -365,7 +365,7 @@ def test_a_reader_that_stops_reading_holds_up_nobody(
         fast.close()
 
 
-def test_a_part_of_a_transaction_that_comes_again_is_left_out(
+def test_a_part_of_a_transaction_that_is_redelivered_is_left_out(
     private_server: Callable[..., DatabaseServer],
 ) -> None:
     """A reader that was evicted inside of a transaction gets the beginning of it a second time."""
@@ -377,12 +377,12 @@ def test_a_part_of_a_transaction_that_comes_again_is_left_out(
         writer = threading.Thread(target=execute, args=(source, "BEGIN", *rows, "COMMIT"))
         writer.start()
         batches = iter(slow)
-        found = next(batches).column("id").to_pylist()
+        ids = next(batches).column("id").to_pylist()
         assert len(rows_of(fast, 40)) == 40
-        while len(found) < 40:
-            found += next(batches).column("id").to_pylist()
+        while len(ids) < 40:
+            ids += next(batches).column("id").to_pylist()
         writer.join()
-        assert found == list(range(40))
+        assert ids == list(range(40))
         slow.close()
         fast.close()
 
@@ -420,7 +420,7 @@ def test_a_server_stops_although_a_reader_does_not_read(
         stream.cancel()
 
 
-def test_patience_has_an_end_also_when_the_server_takes_the_call(
+def test_retries_have_an_end_also_when_the_server_takes_the_call(
     mariadb: DatabaseServer, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving(mariadb) as running, connection(running, retry_timeout_s=2) as there:
@@ -437,17 +437,17 @@ def test_patience_has_an_end_also_when_the_server_takes_the_call(
 
 def test_a_filter_that_is_reloaded_counts_for_streams_that_are_open(mariadb: DatabaseServer, schema: str) -> None:
     with serving(mariadb) as running, connection(running) as there:
-        one, several = there.changes(f"{schema}.t"), there.changes(filter=f"{schema}\\..*")
+        narrow, wide = there.changes(f"{schema}.t"), there.changes(filter=f"{schema}\\..*")
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'seen', 1)")
-        assert rows_of(one, 1)[0]["v"] == "seen"
-        assert "seen" in rows_of(several, 1)[0]["row"]
+        assert rows_of(narrow, 1)[0]["v"] == "seen"
+        assert "seen" in rows_of(wide, 1)[0]["row"]
         hidden = FilterSettings.model_validate({"columns": [{"table": ".*\\.t", "drop": ["v"]}]})
         running.instances["default"].reload_filter(hidden)
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (2, 'secret', 1)")
-        assert "v" not in rows_of(one, 1)[0]
-        assert "secret" not in rows_of(several, 1)[0]["row"]
-        one.close()
-        several.close()
+        assert "v" not in rows_of(narrow, 1)[0]
+        assert "secret" not in rows_of(wide, 1)[0]["row"]
+        narrow.close()
+        wide.close()
 
 
 def test_an_ack_that_comes_too_late_is_no_error(mariadb: DatabaseServer, schema: str) -> None:
@@ -471,9 +471,9 @@ def test_an_ack_that_comes_too_late_is_no_error(mariadb: DatabaseServer, schema:
 
 def test_a_subscription_ahead_of_the_log_is_refused(mariadb: DatabaseServer) -> None:
     with serving(mariadb) as running, connection(running) as there:
-        place = there.positions()["latest"]
+        position = there.positions()["latest"]
         with pytest.raises(PositionLostError, match="ahead of the log"):
-            there.subscribe(7, start=place | {"offset": place["offset"] + 10**9})
+            there.subscribe(7, start=position | {"offset": position["offset"] + 10**9})
 
 
 # -- who may call, and how many
@@ -523,14 +523,14 @@ def test_tls_at_a_port_without_it_is_said_at_once(mariadb: DatabaseServer) -> No
 
 def test_streams_are_counted_and_end_with_their_readers(mariadb: DatabaseServer, schema: str) -> None:
     with serving(mariadb, {"streams": 3}) as running, connection(running) as there:
-        several = [there.changes(f"{schema}.t") for _ in range(3)]
+        streams = [there.changes(f"{schema}.t") for _ in range(3)]
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
-        for changes in several:
+        for changes in streams:
             rows_of(changes, 1)
             assert poll(lambda: running.flight.streams == 3)
         with pytest.raises(PenstockError, match="3 streams already"):
             next(iter(penstock.connect(running.address, retry_timeout_s=0).changes(f"{schema}.t")))
-        for changes in several:
+        for changes in streams:
             changes.close()
         assert poll(lambda: running.flight.streams == 0)
         instance = running.instances["default"]
@@ -569,12 +569,12 @@ def test_no_stream_waits_until_pandas_is_imported(mariadb: DatabaseServer, schem
     with serving(mariadb) as running:
         start = running.instances["default"].store.latest.to_json()
     execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)", f"UPDATE {schema}.t SET v = NULL")
-    about = {"host": mariadb.host, "port": mariadb.port, "user": mariadb.user, "password": mariadb.password}
+    source = {"host": mariadb.host, "port": mariadb.port, "user": mariadb.user, "password": mariadb.password}
     tickets = [
         {"start": start, "form": "raw"},
         {"start": start, "tables": [f"{schema}.t"]},
         {"start": start, "filter": f"{schema}.*"},
     ]
-    command = [sys.executable, "-c", _WITHOUT_PANDAS, json.dumps({"source": about}), json.dumps(tickets)]
+    command = [sys.executable, "-c", _WITHOUT_PANDAS, json.dumps({"source": source}), json.dumps(tickets)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr

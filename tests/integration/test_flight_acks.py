@@ -53,15 +53,15 @@ def test_a_reader_that_restarts_after_every_batch_gets_on(
     with connected(mariadb) as (there, running):
         there.subscribe(7, filter=f"{schema}\\..*").close()
         write(mariadb, running, schema)
-        found, cursors = list[int](), list[int]()
-        while ROWS - 1 not in found:
-            assert len(cursors) <= 2 * ROWS, found
+        ids, cursors = list[int](), list[int]()
+        while ROWS - 1 not in ids:
+            assert len(cursors) <= 2 * ROWS, ids
             with there.subscribe(7, filter=f"{schema}\\..*", tables=[f"{schema}.{name}" for name in tables]) as changes:
                 batch = next(iter(changes))
                 changes.ack()
-            found += _ids(batch, schema)
+            ids += _ids(batch, schema)
             cursors.append(there.positions()["clients"]["7"]["cursor"]["offset"])
-    assert found == list(range(ROWS))
+    assert ids == list(range(ROWS))
     assert len(cursors) > 1
     assert all(before < after for before, after in pairwise(cursors))
 

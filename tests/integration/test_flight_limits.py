@@ -15,7 +15,7 @@ from penstock.testing import DatabaseServer
 from tests.support.capture import source_of
 
 HUGE = 1 << 70
-PLACE = {"epoch": 0, "file": "binlog.000001", "offset": 4}
+POSITION = {"epoch": 0, "file": "binlog.000001", "offset": 4}
 
 
 @pytest.fixture(scope="module")
@@ -29,30 +29,30 @@ def client(mariadb: DatabaseServer) -> Iterator[fl.FlightClient]:
 
 
 def refusal_of(error: Any) -> tuple[str, str]:
-    found = json.loads(error.extra_info)
-    return found["error"], found["message"]
+    refusal = json.loads(error.extra_info)
+    return refusal["error"], refusal["message"]
 
 
 @pytest.mark.parametrize(
     ("action", "request_"),
     [
-        ("latest", {"start": PLACE | {"offset": -1}, "max_bytes": 1}),
-        ("latest", {"start": PLACE | {"offset": HUGE}, "max_bytes": 1}),
-        ("latest", {"start": PLACE | {"offset": True}, "max_bytes": 1}),
-        ("latest", {"start": PLACE | {"epoch": -1}, "max_bytes": 1}),
-        ("latest", {"start": PLACE | {"epoch": HUGE}, "max_bytes": 1}),
-        ("latest", {"start": PLACE | {"gtids": "nonsense"}, "max_bytes": 1}),
-        ("latest", {"start": PLACE | {"gtids": 7}, "max_bytes": 1}),
-        ("latest", {"start": PLACE | {"file": ["x"]}, "max_bytes": 1}),
+        ("latest", {"start": POSITION | {"offset": -1}, "max_bytes": 1}),
+        ("latest", {"start": POSITION | {"offset": HUGE}, "max_bytes": 1}),
+        ("latest", {"start": POSITION | {"offset": True}, "max_bytes": 1}),
+        ("latest", {"start": POSITION | {"epoch": -1}, "max_bytes": 1}),
+        ("latest", {"start": POSITION | {"epoch": HUGE}, "max_bytes": 1}),
+        ("latest", {"start": POSITION | {"gtids": "nonsense"}, "max_bytes": 1}),
+        ("latest", {"start": POSITION | {"gtids": 7}, "max_bytes": 1}),
+        ("latest", {"start": POSITION | {"file": ["x"]}, "max_bytes": 1}),
         ("latest", {"start": "binlog.000001:-4", "max_bytes": 1}),
-        ("latest", {"start": PLACE, "max_bytes": -1}),
-        ("latest", {"start": PLACE, "max_bytes": 0}),
-        ("latest", {"start": PLACE, "max_bytes": HUGE}),
-        ("latest", {"start": PLACE, "max_bytes": 1, "wait_ms": "long"}),
-        ("ack", {"end": PLACE | {"offset": -1}}),
+        ("latest", {"start": POSITION, "max_bytes": -1}),
+        ("latest", {"start": POSITION, "max_bytes": 0}),
+        ("latest", {"start": POSITION, "max_bytes": HUGE}),
+        ("latest", {"start": POSITION, "max_bytes": 1, "wait_ms": "long"}),
+        ("ack", {"end": POSITION | {"offset": -1}}),
         ("ack", {"client": 7, "batch": -HUGE}),
         ("rollback", {"client": 7, "batch": HUGE}),
-        ("subscribe", {"client": 8, "start": PLACE | {"offset": -1}}),
+        ("subscribe", {"client": 8, "start": POSITION | {"offset": -1}}),
         ("subscribe", {"client": 8, "start": "time:nonsense"}),
         ("subscribe", {"client": 8, "start": "gtid:nonsense"}),
         ("subscribe", {"client": 8, "start": 7}),
@@ -77,8 +77,8 @@ def test_a_request_that_is_none_is_refused_in_one_line(
         (json.dumps({"tables": ["shop.t"], "columns": [f"c{number}" for number in range(5000)]}).encode(), "columns"),
         (json.dumps({"start": "x" * (2 << 20)}).encode(), "bytes"),
         (b"shop." + b"x" * (2 << 20), "bytes"),
-        (json.dumps({"start": PLACE | {"offset": -1}}).encode(), "offset"),
-        (json.dumps({"start": PLACE, "end": PLACE | {"offset": -1}}).encode(), "offset"),
+        (json.dumps({"start": POSITION | {"offset": -1}}).encode(), "offset"),
+        (json.dumps({"start": POSITION, "end": POSITION | {"offset": -1}}).encode(), "offset"),
     ],
 )
 def test_a_ticket_has_bounds(client: fl.FlightClient, ticket: bytes, reason: str) -> None:

@@ -122,7 +122,7 @@ def test_streams_resume_after_reloads(mariadb: DatabaseServer, table: str) -> No
             assert reader.error is None
         wanted = [*range(1, written + 1), LAST]
         assert [reader.ids == wanted for reader in readers[:-1]] == [True] * STREAMS
-        # What a subscription had got and not acked when the instance went comes again.
+        # What a subscription had got and not acked when the instance was stopped is redelivered.
         assert sorted(set(readers[-1].ids)) == wanted
     finally:
         for reader in readers:
@@ -148,12 +148,12 @@ def test_a_part_is_read_to_its_end_although_the_server_is_restarted(mariadb: Dat
             (ticket, *_) = client.plan_parts([name], start, store.latest)
             whole = [_positions(block) for block in client.read_part(ticket)]
             blocks = client.read_part(ticket)
-            found = [_positions(next(blocks))]
+            positions = [_positions(next(blocks))]
             running.stop()
             running = Server(settings)
             running.start()
-            found += [_positions(block) for block in blocks]
-        assert sum(found, []) == sum(whole, [])  # noqa: RUF017 - a few dozen
+            positions += [_positions(block) for block in blocks]
+        assert sum(positions, []) == sum(whole, [])  # noqa: RUF017 - a few dozen
     finally:
         running.stop()
 

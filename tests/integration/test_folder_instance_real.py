@@ -1,8 +1,7 @@
 """An instance on a folder of a real server's files captures what an instance on that server captures."""
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -10,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from penstock.config import InstanceSettings
 from penstock.errors import PositionLostError, SchemaError
 from penstock.instance import Instance
 from penstock.model import Position, TableName
 from penstock.store import BatchSize, Start
 from penstock.testing import DatabaseServer
 from tests.support.capture import changes_until, end_of, execute, instance_of, poll
+from tests.support.folder_instance import folder_instance, running
 from tests.support.scenario.captured import Reading, Taker
 from tests.support.scenario.folder import copied, whole_copy, working
 from tests.support.scenario.server_log import ANNOTATE, Event, events_between, events_of, keep_all, log_files
@@ -27,20 +26,6 @@ KINDS = ("mariadb", "mariadb11", "mysql9")
 @pytest.fixture(params=KINDS)
 def server(request: pytest.FixtureRequest, private_server: Callable[..., Any]) -> DatabaseServer:
     return private_server(request.param, options={"max_allowed_packet": "64M"})
-
-
-@contextmanager
-def running(instance: Instance) -> Iterator[Instance]:
-    instance.start()
-    try:
-        yield instance
-    finally:
-        instance.stop()
-
-
-def folder_instance(folder: Path | str, **changes: Any) -> Instance:
-    source = {"path": str(folder), "poll_s": 0.01}
-    return Instance(InstanceSettings.model_validate({"source": source, "destination": "folder"} | changes))
 
 
 def without_notes(events: list[Event]) -> list[Event]:
@@ -54,8 +39,8 @@ def read(instance: Instance, start: Position, end: Position) -> tuple[list[Event
     for block in instance.read(start, end):
         events += events_of(block)
         for i in block.boundaries.tolist():
-            place = block.boundary_after(i)
-            gtids[place] = place.gtids and place.gtids.text
+            position = block.boundary_after(i)
+            gtids[position] = position.gtids and position.gtids.text
     return without_notes(events), gtids
 
 
@@ -64,7 +49,7 @@ def test_it_captures_what_the_server_gives(server: DatabaseServer, tmp_path: Pat
     folder, reading = tmp_path / "copy", Reading()
     folder.mkdir()
     first = Position(log_files(server.data)[0].name, 4)
-    how = {"data_dir": tmp_path / "data", "start": "earliest", "store": {"kind": "file"}}
+    options = {"data_dir": tmp_path / "data", "start": "earliest", "store": {"kind": "file"}}
     with (
         running(instance_of(server, start="earliest", store={"kind": "mixed"}, data_dir=tmp_path / "live")) as live,
         copied(server, folder),
@@ -73,7 +58,7 @@ def test_it_captures_what_the_server_gives(server: DatabaseServer, tmp_path: Pat
         live.clients.subscribe(1, "", Start.stored())  # what it has stays
         assert poll(lambda: (folder / first.file).exists() and (folder / first.file).stat().st_size > 400)
         for _ in range(2):
-            with running(folder_instance(folder, **how)) as instance:
+            with running(folder_instance(folder, **options)) as instance:
                 taker = Taker(instance, reading)
                 taker.start()
                 for _ in range(2):
@@ -84,7 +69,7 @@ def test_it_captures_what_the_server_gives(server: DatabaseServer, tmp_path: Pat
         workload.write(20)
         workload.stop()
         end = end_of(server)
-        with running(folder_instance(folder, **how)) as instance:
+        with running(folder_instance(folder, **options)) as instance:
             taker = Taker(instance, reading)
             taker.start()
             assert poll(partial(has, reading, end), 60), reading.boundary
@@ -98,8 +83,8 @@ def test_it_captures_what_the_server_gives(server: DatabaseServer, tmp_path: Pat
     assert len(expected) > 1000
     # A checkpoint that the server writes later may be read too.
     got = [event for event in reading.events if event[:2] < (end.file_number, end.offset)]
-    for whose, found in {"client": without_notes(got), "server": theirs, "folder": ours}.items():
-        assert found == expected, whose
+    for whose, rows in {"client": without_notes(got), "server": theirs, "folder": ours}.items():
+        assert rows == expected, whose
     assert gtids == live_gtids
 
 
@@ -120,12 +105,12 @@ def test_it_begins_where_the_server_would(server: DatabaseServer, tmp_path: Path
         with running(instance_of(server, start=start)) as live:
             expected = live.store.first
         with running(folder_instance(tmp_path, start=start)) as instance:
-            found = instance.store.first
-            assert (found.file, found.gtids) == (expected.file, expected.gtids), start
+            begin = instance.store.first
+            assert (begin.file, begin.gtids) == (expected.file, expected.gtids), start
             if start in {None, "latest"}:
-                assert found == end
+                assert begin == end
             else:
-                assert found == expected, start
+                assert begin == expected, start
             assert poll(lambda: instance.store.latest >= end)
             if start == str(middle):
                 instance.clients.subscribe(1, "", Start.after_gtid(last_of(middle)))
@@ -181,8 +166,8 @@ def test_from_a_server_to_its_files_and_back(server: DatabaseServer, tmp_path: P
         for is_folder in (False, True, False, True):
             workload.write(40)
             keep_all(server, folder)
-            how = {"data_dir": data, "destination": "folder", "start": "earliest"}
-            source = folder_instance(folder, **how) if is_folder else instance_of(server, **how)
+            options = {"data_dir": data, "destination": "folder", "start": "earliest"}
+            source = folder_instance(folder, **options) if is_folder else instance_of(server, **options)
             with running(source) as instance:
                 taker = Taker(instance, reading)
                 taker.start()

@@ -28,17 +28,17 @@ def table(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) ->
 
 
 @pytest.fixture
-def several(mariadb: DatabaseServer, tmp_path: Path) -> Iterator[list[ServeProcess]]:
+def server_processes(mariadb: DatabaseServer, tmp_path: Path) -> Iterator[list[ServeProcess]]:
     """Two servers of one source."""
     with ExitStack() as stack:
-        found = list[ServeProcess]()
+        processes = list[ServeProcess]()
         for name in ("first", "second"):
             (tmp_path / name).mkdir()
-            found.append(stack.enter_context(serve_process(tmp_path / name, mariadb)))
-            found[-1].launch()
-        for process in found:
+            processes.append(stack.enter_context(serve_process(tmp_path / name, mariadb)))
+            processes[-1].launch()
+        for process in processes:
             assert poll(lambda process=process: "serving Arrow Flight" in process.output, 90), process.output
-        yield found
+        yield processes
 
 
 def latest_of(process: ServeProcess) -> Position:
@@ -53,7 +53,7 @@ def latest_of(process: ServeProcess) -> Position:
 def test_the_rest_of_a_range_is_read_when_its_server_is_frozen(
     mariadb: DatabaseServer,
     table: str,
-    several: list[ServeProcess],
+    server_processes: list[ServeProcess],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     is_elsewhere: bool,
@@ -63,10 +63,10 @@ def test_the_rest_of_a_range_is_read_when_its_server_is_frozen(
     for low in range(0, ROWS, 10):
         rows = ", ".join(f"({low + i}, REPEAT('x', 500000))" for i in range(10))
         execute(mariadb, f"INSERT INTO {table} VALUES {rows}")
-    end, frozen = end_of(mariadb), several[0]
-    for process in several:
+    end, frozen = end_of(mariadb), server_processes[0]
+    for process in server_processes:
         assert poll(lambda process=process: latest_of(process) >= end, 60)
-    servers = ",".join(process.url for process in several) if is_elsewhere else frozen.url
+    servers = ",".join(process.url for process in server_processes) if is_elsewhere else frozen.url
     client, name = FlightClient(servers, retry_timeout_s=120), TableName.parse(table)
     (fields,) = client.describe_tables([name])
     request = {"form": "raw", "tables": [table], "start": start.to_json(), "end": end.to_json()}

@@ -25,16 +25,16 @@ def ids(batch: GroupBatch) -> Iterator[tuple[str, int]]:
         rows = np.flatnonzero(block.column("entry") == Entry.ROWS)
         for number in block.tables:
             own = rows[block.column("table_id")[rows] == number]
-            for found in decode_rows(block, own, block.schema_of(number), ["id"]):
-                yield from ((name, value) for value in found.columns["id"].to_pylist())
+            for decoded in decode_rows(block, own, block.schema_of(number), ["id"]):
+                yield from ((name, value) for value in decoded.columns["id"].to_pylist())
 
 
 @pytest.fixture
 def servers(private_server: Callable[..., Any]) -> dict[str, DatabaseServer]:
-    found = {name: private_server("mariadb") for name in ("east", "west")}
-    for server in found.values():
+    servers = {name: private_server("mariadb") for name in ("east", "west")}
+    for server in servers.values():
         execute(server, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)")
-    return found
+    return servers
 
 
 def members(servers: dict[str, DatabaseServer], **changes: Any) -> dict[str, Instance]:
@@ -60,17 +60,17 @@ def insert(server: DatabaseServer, numbers: range, second: int) -> None:
 
 
 def taken(group: Group, count: int) -> list[tuple[str, int]]:
-    found = list[tuple[str, int]]()
+    rows = list[tuple[str, int]]()
 
     def has_all() -> bool:
         got = group.get(CLIENT, SIZE, 0.5)
         if got is not None:
-            found.extend(ids(got[1]))
+            rows.extend(ids(got[1]))
             group.ack(CLIENT, got[0])
-        return len(found) >= count
+        return len(rows) >= count
 
-    assert poll(has_all), f"{len(found)} of {count} came"
-    return found
+    assert poll(has_all), f"{len(rows)} of {count} came"
+    return rows
 
 
 @pytest.mark.mariadb
@@ -83,9 +83,9 @@ def test_two_servers_are_one_log(servers: dict[str, DatabaseServer], tmp_path: A
         insert(servers["west"], range(1, 100, 2), second)
         assert group.get(CLIENT, SIZE) is None
         insert(servers["east"], range(0, 100, 2), second)
-        found = taken(group, 100)
-        assert [number for _, number in found] == list(range(100))
-        assert all(name == ("west" if number % 2 else "east") for name, number in found)
+        rows = taken(group, 100)
+        assert [number for _, number in rows] == list(range(100))
+        assert all(name == ("west" if number % 2 else "east") for name, number in rows)
         insert(servers["east"], range(100, 110), second)
         got = group.get(CLIENT, SIZE, 5)
         assert got is not None  # and is not acked
@@ -111,9 +111,9 @@ def test_a_silent_server_holds_the_other_for_a_moment_only(servers: dict[str, Da
 
 @pytest.mark.mariadb
 def test_a_member_that_cannot_start_is_named(servers: dict[str, DatabaseServer]) -> None:
-    found = members(servers)
+    settings = members(servers)
     wrong = source_of(servers["west"]).model_copy(update={"user": "somebody"})
-    found["west"] = instance_of(servers["west"], source=wrong, destination="all.west")
+    settings["west"] = instance_of(servers["west"], source=wrong, destination="all.west")
     with pytest.raises(PenstockError, match=r"member 'west' of group 'all': .*somebody"):
-        Group("all", found).start()
-    assert found["east"].state is InstanceState.STOPPED
+        Group("all", settings).start()
+    assert settings["east"].state is InstanceState.STOPPED

@@ -20,25 +20,25 @@ def server(request: pytest.FixtureRequest) -> DatabaseServer:
 
 def gtids_between(server: DatabaseServer, start: Position, end: Position, *, by_gtids: bool) -> list[str]:
     """Of the transactions, in order."""
-    found = list[str]()
+    gtids = list[str]()
     with BinlogStream(source_of(server), start, by_gtids=by_gtids) as stream:
         for block in stream:
             if block is not None:
                 texts = render_gtids(block.gtids[block.boundaries], block.tags).to_pylist()
-                found += [text for text in texts if text is not None]
+                gtids += [text for text in texts if text is not None]
             if (block.end if block is not None else stream.position) >= end:
-                return found
+                return gtids
     raise AssertionError
 
 
 def boundaries_between(server: DatabaseServer, start: Position, end: Position) -> list[Position]:
-    found = [start]
+    positions = [start]
     with BinlogStream(source_of(server), start) as stream:
         for block in stream:
             if block is not None:
-                found += [block.boundary_after(int(i)) for i in block.boundaries]
+                positions += [block.boundary_after(int(i)) for i in block.boundaries]
                 if block.end >= end:
-                    return found
+                    return positions
     raise AssertionError
 
 
@@ -52,19 +52,19 @@ def test_from_each_transaction_on(server: DatabaseServer, database: Callable[[Da
         if number == 2:
             execute(server, "FLUSH BINARY LOGS")
     end = end_of(server)
-    places = boundaries_between(server, start, end)
+    positions = boundaries_between(server, start, end)
     whole = gtids_between(server, start, end, by_gtids=False)
     assert len(whole) == 6
-    assert places[-1].gtids == end.gtids
+    assert positions[-1].gtids == end.gtids
     seen = set[str]()
-    for place in places:
-        assert place.gtids is not None
-        if place.gtids.text in seen:
+    for position in positions:
+        assert position.gtids is not None
+        if position.gtids.text in seen:
             continue  # a rotation ends no transaction
-        seen.add(place.gtids.text)
-        left = gtids_between(server, place, end, by_gtids=True) if place < end else []
+        seen.add(position.gtids.text)
+        left = gtids_between(server, position, end, by_gtids=True) if position < end else []
         assert left == whole[len(whole) - len(left) :]
-        assert len(left) == sum(not place.gtids.includes(GtidSet.parse(gtid)) for gtid in whole)
+        assert len(left) == sum(not position.gtids.includes(GtidSet.parse(gtid)) for gtid in whole)
     assert len(seen) == 7
 
 
@@ -86,9 +86,9 @@ def test_sets_with_tags(private_server: Callable[..., DatabaseServer]) -> None:
     end = end_of(mysql9)
     assert end.gtids is not None
     assert any(":blue" in source for source in end.gtids.ranges)
-    places = boundaries_between(mysql9, start, end)
+    positions = boundaries_between(mysql9, start, end)
     whole = gtids_between(mysql9, start, end, by_gtids=False)
-    assert [gtids_between(mysql9, place, end, by_gtids=True) for place in places[:-1]] == [
+    assert [gtids_between(mysql9, position, end, by_gtids=True) for position in positions[:-1]] == [
         whole[number:] for number in range(len(whole))
     ]
-    assert places[-1].gtids == end.gtids
+    assert positions[-1].gtids == end.gtids

@@ -22,7 +22,7 @@ def render(server: DatabaseServer, values: Sequence[bytes | None]) -> list[bytes
     data = np.frombuffer(b"".join(value or b"" for value in values), np.uint8)
     bounds, text = render_json(data, offsets, lengths, point_zero=not server.version.startswith("5.7"))
     texts = [text[a:b].tobytes() for a, b in pairwise(bounds)]
-    return [None if value is None else one for value, one in zip(values, texts, strict=True)]
+    return [None if value is None else document for value, document in zip(values, texts, strict=True)]
 
 
 _CONTROLS = "".join(f"\\u{c:04x}" for c in range(32))
@@ -93,11 +93,11 @@ def test_documents(release: str, request: pytest.FixtureRequest, database: NewDa
         cursor.execute("INSERT IGNORE INTO must VALUES (1, NULL), (2, '{}')")
         cursor.execute("INSERT IGNORE INTO must (id) VALUES (3)")
         for table in ("docs", "must"):
-            found = list(images(file, table, (LONG, JSON)))
+            documents = list(images(file, table, (LONG, JSON)))
             cursor.execute(f"SELECT id, HEX(CAST(doc AS CHAR CHARACTER SET utf8mb4)) FROM {table} ORDER BY id")
             rows = cursor.fetchall()
-            assert [image.number(0) for image in found] == [number for number, _ in rows]
-            shown = render(server, [None if image.fields[1].size < 0 else image.raw(1) for image in found])
+            assert [image.number(0) for image in documents] == [number for number, _ in rows]
+            shown = render(server, [None if image.fields[1].size < 0 else image.raw(1) for image in documents])
             for text, (_, expected) in zip(shown, rows, strict=True):
                 assert text == printed(server, None if expected is None else bytes.fromhex(expected))
     assert len(shown) == 3

@@ -19,7 +19,7 @@ from penstock.config import InstanceSettings, ServerSettings
 from penstock.errors import PenstockError
 from penstock.model import TableName
 from penstock.render.canal import EntryEncoder, EntryOptions
-from penstock.schema.declared import declared_types
+from penstock.schema.declared import logged_column_types
 from penstock.server import Server
 from penstock.spark.layout import TableLayout
 from penstock.spark.options import ReadOptions
@@ -135,20 +135,23 @@ def test_json_lines(small: tuple[Path, str]) -> None:
 
 def test_tables_and_terminal(small: tuple[Path, str], tmp_path: Path) -> None:
     file, name = small
-    flat = [{"column": "j", "value": None, **one} for one in SEVERAL]
+    flat = [{"column": "j", "value": None, **operation} for operation in SEVERAL]
     rows = run(file, "--table", f"{name}.pj", "--output", "csv").splitlines()
     assert rows[0].endswith(",_absent,_partial")
     assert rows[1].endswith(",")
     partial = json.loads(rows[4].rpartition(',"[{')[2].join(['"[{', ""]).strip('"').replace('""', '"'))
-    assert partial == [{"column": "j", **one} for one in SEVERAL]
+    assert partial == [{"column": "j", **operation} for operation in SEVERAL]
     run(file, "--table", f"{name}.pj", "--output", "arrow", "--to", str(tmp_path / "rows.arrow"))
-    found = pa.ipc.open_file(tmp_path / "rows.arrow").read_all().to_pylist()
-    shown = [{**one, "value": one["value"] and json.loads(one["value"])} for one in found[3]["_partial"]]
+    table_rows = pa.ipc.open_file(tmp_path / "rows.arrow").read_all().to_pylist()
+    shown = [
+        {**operation, "value": operation["value"] and json.loads(operation["value"])}
+        for operation in table_rows[3]["_partial"]
+    ]
     assert shown == flat
-    assert [row["_partial"] is None for row in found] == [True, False, True, False, True, True]
-    assert found[1]["_absent"] == ["id", "j"]
-    assert found[1]["_changed"] == ["j", "n"]
-    assert found[1]["j"] is None
+    assert [row["_partial"] is None for row in table_rows] == [True, False, True, False, True, True]
+    assert table_rows[1]["_absent"] == ["id", "j"]
+    assert table_rows[1]["_changed"] == ["j", "n"]
+    assert table_rows[1]["j"] is None
     run(file, "--table", f"{name}.pj", "--output", "parquet", "--to", str(tmp_path / "rows.parquet"))
     words = run(file, "--table", f"{name}.pj", "--output", "text")
     assert "j: replace $.a 4" in words
@@ -178,8 +181,8 @@ def test_typed_readers_fail_unless_they_ask_for_operations(small: tuple[Path, st
     with pytest.raises(PenstockError, match=r"changes parts of the JSON document in column j.*PARTIAL_JSON"):
         penstock.read_binlog(file, f"{name}.pj")
     assert penstock.read_binlog(file, f"{name}.pj", columns=["id", "n"]).num_rows == 6
-    found = penstock.read_binlog(file, f"{name}.pj", partial_json="operations")
-    assert found.column("_partial").to_pylist()[1] == [{"column": "j", "op": "replace", "path": "$.a", "value": "4"}]
+    rows = penstock.read_binlog(file, f"{name}.pj", partial_json="operations")
+    assert rows.column("_partial").to_pylist()[1] == [{"column": "j", "op": "replace", "path": "$.a", "value": "4"}]
 
 
 def test_spark_fails_unless_it_asks_for_operations(small: tuple[Path, str]) -> None:
@@ -202,20 +205,18 @@ def test_spark_fails_unless_it_asks_for_operations(small: tuple[Path, str]) -> N
 
 def test_canal_clients_get_the_expression_that_canal_gives(small: tuple[Path, str]) -> None:
     file, name = small
-    entries = EntryEncoder(
-        EntryOptions(lambda block: lambda number: declared_types(block.schema_of(number), block.server_version))
-    )
-    found: list[list[tuple[str, str, bool]]] = []
+    entries = EntryEncoder(EntryOptions(logged_column_types))
+    rows: list[list[tuple[str, str, bool]]] = []
     for block in LogFile(file):
         raw = entries.encode_block(block).data.tobytes()
         for entry in map(messages.Entry.FromString, messages.Messages.FromString(raw).messages):
             if entry.header.tableName == "pj" and entry.header.schemaName == name:
                 change = messages.RowChange.FromString(entry.storeValue)
-                found += [[(c.name, c.value, c.updated) for c in row.afterColumns] for row in change.rowDatas]
-    assert found[0] == [("j", "JSON_REPLACE(j, '$.a', 4)", True), ("n", "1", True)]
+                rows += [[(c.name, c.value, c.updated) for c in row.afterColumns] for row in change.rowDatas]
+    assert rows[0] == [("j", "JSON_REPLACE(j, '$.a', 4)", True), ("n", "1", True)]
     expression = "JSON_REMOVE(JSON_ARRAY_INSERT(JSON_INSERT(j, '$.b', \"it's\"), '$.\"it's\"[5]', 1.50), '$.a')"
-    assert found[1] == [("j", expression, True)]
-    assert found[2] == [("n", "7", True)]
+    assert rows[1] == [("j", expression, True)]
+    assert rows[2] == [("n", "7", True)]
 
 
 def test_flight_streams(mysql9: DatabaseServer, database: NewDatabase) -> None:

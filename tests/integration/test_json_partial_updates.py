@@ -54,9 +54,9 @@ def test_partial_updates(release: str, request: pytest.FixtureRequest, database:
             sets, parameters = random_update(chance, before)
             cursor.execute(f"UPDATE parts SET {sets} WHERE id = {number}", [count, *parameters])
             expected.append((before, _texts(cursor, number)))
-    found = list(images(file, "parts", _PARTS))[12:]
+    rows = list(images(file, "parts", _PARTS))[12:]
     operations = [0, 0, 0]
-    for old, new, (before, after) in zip(found[::2], found[1::2], expected, strict=True):
+    for old, new, (before, after) in zip(rows[::2], rows[1::2], expected, strict=True):
         assert new.number(2) > old.number(2)
         assert [patched(old, old, column) for column in (1, 3, 4)] == [printed(server, text) for text in before]
         assert [patched(old, new, column) for column in (1, 3, 4)] == [printed(server, text) for text in after]
@@ -101,8 +101,8 @@ def test_one_partial_event_with_many_rows(release: str, request: pytest.FixtureR
         cursor.execute("SET binlog_row_value_options = 'PARTIAL_JSON'")
         cursor.execute("UPDATE parts SET n = 1, a = JSON_SET(a, '$.k', 'new', '$[0]', 7)")
         after_update = [_texts(cursor, number)[0] for number in range(5)]
-    found = list(images(file, "parts", _PARTS))[5:]
-    assert len({id(image.event) for image in found}) == 1
-    assert found[0].kind == PARTIAL_UPDATE_ROWS
-    assert [patched(old, new, 1) for old, new in zip(found[::2], found[1::2], strict=True)] == after_update
-    assert {image.fields[1].is_diff for image in found[1::2]} == {True, False}
+    rows = list(images(file, "parts", _PARTS))[5:]
+    assert len({id(image.event) for image in rows}) == 1
+    assert rows[0].kind == PARTIAL_UPDATE_ROWS
+    assert [patched(old, new, 1) for old, new in zip(rows[::2], rows[1::2], strict=True)] == after_update
+    assert {image.fields[1].is_diff for image in rows[1::2]} == {True, False}

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.testing import DatabaseServer
-from tests.integration.test_canal_port import SOURCES, connected, listening
-from tests.integration.test_canal_statements import seen
+from tests.support.canal_port import SOURCES, connected, listening, seen
 from tests.support.capture import execute, poll
 from tests.support.following import following
 
@@ -94,8 +93,11 @@ def test_the_command_shows_it(server: DatabaseServer, schema: str, load: Callabl
         return done.stdout, done.stderr
 
     lines = [json.loads(line) for line in shown("json")[0].splitlines()]
-    (found,) = [line for line in lines if "LOAD DATA" in line.get("sql", "")]
-    assert (found["type"], f"`{schema}`.`t`" in found["sql"] or f"{schema}.t" in found["sql"]) == ("statement", True)
+    (statement,) = [line for line in lines if "LOAD DATA" in line.get("sql", "")]
+    assert (statement["type"], f"`{schema}`.`t`" in statement["sql"] or f"{schema}.t" in statement["sql"]) == (
+        "statement",
+        True,
+    )
     assert "LOAD DATA" in shown("text")[0]
     sql, warning = shown("sql")
     (line,) = [line for line in sql.splitlines() if "LOAD DATA" in line]

@@ -18,7 +18,7 @@ from penstock.model import TableName
 from penstock.render.canal import EntryEncoder, EntryOptions
 from penstock.render.json_rows import JsonRowReader
 from penstock.schema import read_live_schema
-from penstock.schema.declared import declared_types
+from penstock.schema.declared import logged_column_types
 from penstock.testing import DatabaseServer
 from tests.support.capture import execute
 from tests.support.json_support import new_file
@@ -98,10 +98,9 @@ def test_no_consumer_gets_it(server: DatabaseServer, database: NewDatabase) -> N
             "b",
             "c",
         ]
-    types = lambda block: lambda number: declared_types(block.schema_of(number), block.server_version)  # noqa: E731
-    entries = EntryEncoder(EntryOptions(types))
+    entries = EntryEncoder(EntryOptions(logged_column_types))
     everything = ColumnRules.from_settings(FilterSettings().columns)
-    found = list[tuple[str, list[str]]]()
+    entry_columns = list[tuple[str, list[str]]]()
     for block in LogFile(file):
         rows = JsonRowReader(everything.columns_to_show).read_block(block)
         for row in rows.to_pylist() if rows is not None else ():
@@ -110,6 +109,8 @@ def test_no_consumer_gets_it(server: DatabaseServer, database: NewDatabase) -> N
         for entry in map(messages.Entry.FromString, messages.Messages.FromString(raw).messages):
             if entry.header.schemaName == schema:
                 change = messages.RowChange.FromString(entry.storeValue)
-                found += [(entry.header.tableName, [c.name for c in row.afterColumns]) for row in change.rowDatas]
-    assert found[0] == ("t", ["id", "b", "c"])
-    assert ("u", ["b", "db_row_hash_1"]) in found
+                entry_columns += [
+                    (entry.header.tableName, [c.name for c in row.afterColumns]) for row in change.rowDatas
+                ]
+    assert entry_columns[0] == ("t", ["id", "b", "c"])
+    assert ("u", ["b", "db_row_hash_1"]) in entry_columns

@@ -80,38 +80,40 @@ def cursor_in(folder: Path, client: int = 1001) -> Cursor | None:
 
 def test_it_shows_where_each_client_is(server: DatabaseServer, table: str, config: Path, tmp_path: Path) -> None:
     assert "no client of 'shop' has subscribed yet" in printed("show", config)
-    place = acked(server, table, tmp_path)
+    position = acked(server, table, tmp_path)
     text = printed("show", config)
-    assert re.search(rf"1001 +{place} +20\d\d-\d\d-\d\d \d\d:\d\d:\d\d +[\d.]+ (kB|bytes) +{table}", text)
-    assert "the source's log: binlog.000001:4 to binlog." in text
-    (about,) = json.loads(printed("show", config, "--output", "json"))
-    assert (about["client"], about["position"], about["subscribed"], about["is_in_log"]) == (
-        1001, str(place), True, True,
+    assert re.search(rf"1001 +{position} +20\d\d-\d\d-\d\d \d\d:\d\d:\d\d +[\d.]+ (kB|bytes) +{table}", text)
+    assert "the source's binlog: binlog.000001:4 to binlog." in text
+    (client,) = json.loads(printed("show", config, "--output", "json"))
+    assert (client["client"], client["position"], client["subscribed"], client["is_in_log"]) == (
+        1001, str(position), True, True,
     )  # fmt: skip
-    assert about["behind_bytes"] > 0
+    assert client["behind_bytes"] > 0
 
 
 def test_it_shows_cursors_without_the_source(server: DatabaseServer, table: str, config: Path, tmp_path: Path) -> None:
-    place = acked(server, table, tmp_path)
+    position = acked(server, table, tmp_path)
     config.write_text(config.read_text().replace(f"port: {server.port}", "port: 1"))
     text = printed("show", config)
-    assert str(place) in text
+    assert str(position) in text
     assert "the source was not asked: cannot reach a database at 127.0.0.1:1" in text
 
 
 @pytest.mark.parametrize("where", PLACES)
-def test_a_client_goes_on_where_it_is_told(
+def test_a_client_resumes_where_it_is_told(
     server: DatabaseServer, table: str, config: Path, tmp_path: Path, where: str
 ) -> None:
-    place = acked(server, table, tmp_path)
+    position = acked(server, table, tmp_path)
     instance = instance_of(server, destination="other")
     instance.start()
-    text = {"at": str(place), "earliest": "earliest", "latest": "latest", "time": "-1h", "gtid": gtid_of(server)}[where]
+    text = {"at": str(position), "earliest": "earliest", "latest": "latest", "time": "-1h", "gtid": gtid_of(server)}[
+        where
+    ]
     expected = instance.oldest_position() if where in {"earliest", "time"} else instance.store.latest
     instance.stop()
     if where == "at":
         printed("set", config, 1001, "latest", "--yes")
-        expected = place
+        expected = position
     shown = printed("set", config, 1001, "--yes", "--", text or "latest")
     assert f"client 1001 resumes at {expected}" in shown
     cursor = cursor_in(tmp_path)
@@ -130,30 +132,30 @@ def gtid_of(server: DatabaseServer) -> str:
         cursor.execute("SELECT VERSION()")
         (version,) = cursor.fetchone() or ("",)
         cursor.execute("SELECT @@gtid_binlog_pos" if "MariaDB" in str(version) else "SELECT @@gtid_executed")
-        (found,) = cursor.fetchone() or ("",)
-    return re.sub(r":\d+-", ":", str(found))
+        (gtid,) = cursor.fetchone() or ("",)
+    return re.sub(r":\d+-", ":", str(gtid))
 
 
 def test_a_dry_run_and_a_no_change_nothing(server: DatabaseServer, table: str, config: Path, tmp_path: Path) -> None:
-    place = acked(server, table, tmp_path)
+    position = acked(server, table, tmp_path)
     text = printed("set", config, 1001, "earliest", "--dry-run")
     assert text.splitlines()[0] == "client 1001 of 'shop'"
-    assert re.search(rf"^- {place}  20", text, re.MULTILINE)
+    assert re.search(rf"^- {position}  20", text, re.MULTILINE)
     assert "\n+ binlog.000001:4" in text
     assert "back: what lies between the two is redelivered, " in text
     assert "nothing was changed (--dry-run)" in text
     plan = json.loads(printed("set", config, 1001, "earliest", "--dry-run", "--output", "json"))
-    assert (plan["before"], plan["after"], plan["effect"]) == (str(place), "binlog.000001:4", "back")
+    assert (plan["before"], plan["after"], plan["effect"]) == (str(position), "binlog.000001:4", "back")
     assert plan["log_bytes"] > 0
     assert not plan["changed"]
     text = printed("set", config, 1001, "latest", answer="n\n")
     assert "forward: what lies between the two is never delivered, " in text
     assert text.endswith("nothing was changed\n")
     assert "nothing was changed" in printed("reset", config, 1001, "--dry-run")
-    assert "it is there already" in printed("set", config, 1001, place)
+    assert "it is there already" in printed("set", config, 1001, position)
     cursor = cursor_in(tmp_path)
     assert cursor is not None
-    assert cursor.position == place
+    assert cursor.position == position
     answered = run("set", config, 1001, "latest", "--output", "json", answer="n\n")
     assert json.loads(answered.stdout[answered.stdout.index("{") :])["changed"] is False  # the runner echoes the answer
     assert "Change it?" in answered.stderr
@@ -163,7 +165,9 @@ def test_a_dry_run_and_a_no_change_nothing(server: DatabaseServer, table: str, c
     assert cursor_in(tmp_path) is None
 
 
-def test_a_client_that_is_reset_begins_anew(server: DatabaseServer, table: str, config: Path, tmp_path: Path) -> None:
+def test_a_client_that_is_reset_begins_as_a_new_one(
+    server: DatabaseServer, table: str, config: Path, tmp_path: Path
+) -> None:
     acked(server, table, tmp_path)
     assert "client 1001 is forgotten" in printed("reset", config, 1001, answer="y\n")
     assert cursor_in(tmp_path) is None
@@ -171,7 +175,7 @@ def test_a_client_that_is_reset_begins_anew(server: DatabaseServer, table: str, 
         raise run("reset", config, 1001).exception or AssertionError
 
 
-def test_a_place_can_be_set_before_a_client_comes(
+def test_a_position_can_be_set_before_a_client_comes(
     server: DatabaseServer, table: str, config: Path, tmp_path: Path
 ) -> None:
     del table
@@ -184,7 +188,7 @@ def test_a_place_can_be_set_before_a_client_comes(
 
 
 @pytest.mark.parametrize(
-    ("place", "error", "message"),
+    ("position", "error", "message"),
     [
         ("binlog.900000:4", PositionLostError, "is ahead of the log"),
         ("binlog.000000:4", PositionLostError, r"has no log file binlog\.000000"),
@@ -196,18 +200,18 @@ def test_a_place_can_be_set_before_a_client_comes(
         ("somewhere", ConfigurationError, "is not a position in a log"),
     ],
 )
-def test_what_is_no_place(
+def test_what_is_not_a_position(
     server: DatabaseServer,
     table: str,
     config: Path,
     tmp_path: Path,
-    place: str,
+    position: str,
     error: type[PenstockError],
     message: str,
 ) -> None:
     before = acked(server, table, tmp_path)
     with pytest.raises(error, match=message):
-        raise run("set", config, 1001, place, "--yes").exception or AssertionError
+        raise run("set", config, 1001, position, "--yes").exception or AssertionError
     cursor = cursor_in(tmp_path)
     assert cursor is not None
     assert cursor.position == before
@@ -239,8 +243,8 @@ def test_which_instance_must_be_said(config: Path, tmp_path: Path) -> None:
 
 def test_cursors_in_zookeeper(server: DatabaseServer, table: str, config: Path, zookeeper: ZooKeeper) -> None:
     config.write_text(re.sub("data_dir: .*", f"zookeeper: {zookeeper.hosts}", config.read_text()))
-    place = acked(server, table, Path(), data_dir=None, zookeeper=zookeeper.hosts)
-    assert str(place) in printed("show", config)
+    position = acked(server, table, Path(), data_dir=None, zookeeper=zookeeper.hosts)
+    assert str(position) in printed("show", config)
     assert "client 1001 resumes at binlog.000001:4" in printed("set", config, 1001, "earliest", "--yes")
     assert "binlog.000001:4 " in printed("show", config)
     running = "/otter/canal/destinations/shop/running"

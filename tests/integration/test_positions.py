@@ -58,12 +58,12 @@ def write(server: DatabaseServer, name: str) -> str:
 
 
 def events_of(blocks: Iterable[Block | None], file: str) -> list[Event]:
-    found = list[Event]()
+    events = list[Event]()
     for block in blocks:
         if block is not None and block.file == file:
             columns = (block.column(name).tolist() for name in ("position", "kind", "transaction", "span"))
-            found += zip(*columns, strict=True)
-    return found
+            events += zip(*columns, strict=True)
+    return events
 
 
 def streamed(
@@ -86,20 +86,20 @@ def hold(server: DatabaseServer, file: str) -> list[Event]:
     expected = events_of(blocks, file)
     assert expected[0][0] > _MAGIC_BYTES
     # Events lie side by side; a rotation, or the end, is the last.
-    assert all(one[0] + one[3] == after[0] for one, after in pairwise(expected))
+    assert all(event[0] + event[3] == after[0] for event, after in pairwise(expected))
     assert verify_file(path, lambda _: None).problem == ""
     assert streamed(server, Position(file, _MAGIC_BYTES)) == expected
-    others = [one for one in expected if one[1] != EventType.MARIADB_ANNOTATE_ROWS]
+    others = [event for event in expected if event[1] != EventType.MARIADB_ANNOTATE_ROWS]
     assert streamed(server, Position(file, _MAGIC_BYTES), annotations=False) == others
     starts = [block.boundary_after(int(i)) for block in blocks for i in block.boundaries]
     assert len(starts) > 7
     for start in starts[2:-1:3]:
-        rest = [one for one in expected if one[0] >= start.offset]
+        rest = [event for event in expected if event[0] >= start.offset]
         assert streamed(server, start) == rest
         assert start.gtids is not None
-        found = streamed(server, start, by_gtids=True)
-        transactions = {one[2] for one in rest}
-        assert [one for one in found if one[2] in transactions and one[0] >= start.offset] == rest
+        events = streamed(server, start, by_gtids=True)
+        transactions = {event[2] for event in rest}
+        assert [event for event in events if event[2] in transactions and event[0] >= start.offset] == rest
     return expected
 
 

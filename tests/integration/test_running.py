@@ -23,11 +23,11 @@ def path_of(election: ElectionProcesses) -> str:
 
 def pair(election: ElectionProcesses, **first: Any) -> tuple[Process, Process]:
     """The first runs, the second stands by."""
-    one = election.add(**first)
-    until(lambda: one.runs(election.destination), election)
+    former = election.add(**first)
+    until(lambda: former.runs(election.destination), election)
     other = election.add()
-    until(lambda: f"running={one.address}" in other.report(), election)
-    return one, other
+    until(lambda: other.known_owner(election.destination) == former.address, election)
+    return former, other
 
 
 def since(process: Process, election: ElectionProcesses, moment: float, kind: str = "running") -> float:
@@ -42,19 +42,19 @@ def since(process: Process, election: ElectionProcesses, moment: float, kind: st
 
 def when_gone(canal: Any, path: str) -> Callable[[], float]:
     """When the node vanished."""
-    found: list[float] = []
+    times: list[float] = []
     gone = threading.Event()
 
     def look(_: object = None) -> None:
         if canal.exists(path, watch=look) is None:
-            found.append(boot_clock())
+            times.append(boot_clock())
             gone.set()
 
     look()
 
     def wait() -> float:
         assert gone.wait(60)
-        return found[0]
+        return times[0]
 
     return wait
 
@@ -98,30 +98,32 @@ def test_a_server_that_is_stopped_now_and_then(zookeeper: ZooKeeper) -> None:
         election.add()
         pause = threading.Event()
         for round_number in range(8):
-            until(lambda: any(one.runs(election.destination) for one in election.processes), election)
-            victim = next((one for one in election.processes if one.runs(election.destination)), election.processes[0])
+            until(lambda: any(process.runs(election.destination) for process in election.processes), election)
+            victim = next(
+                (process for process in election.processes if process.runs(election.destination)), election.processes[0]
+            )
             victim.signal(signal.SIGSTOP)
             pause.wait(0.9 + 0.15 * round_number)
             victim.signal(signal.SIGCONT)
-        until(lambda: any(one.runs(election.destination) for one in election.processes), election)
+        until(lambda: any(process.runs(election.destination) for process in election.processes), election)
 
 
-@pytest.mark.parametrize("how", ["cut", "silent"])
-def test_a_server_that_is_cut_off(zookeeper: ZooKeeper, how: str) -> None:
+@pytest.mark.parametrize("failure_kind", ["cut", "silent"])
+def test_a_server_that_is_cut_off(zookeeper: ZooKeeper, failure_kind: str) -> None:
     with Network(zookeeper.port, seed=1) as network, ElectionProcesses(zookeeper.hosts) as election:
         first, second = pair(election, hosts=f"127.0.0.1:{network.port}")
         cut = boot_clock()
-        if how == "cut":
+        if failure_kind == "cut":
             network.move_to(free_port())
         else:
             network.trouble, network.is_silent = (lambda _: 1), True
         told_s = since(first, election, cut, "stopped")
         took_s = since(second, election, cut)
-        print(f"{how}: it stops after {told_s:.2f} s, the other runs after {took_s:.2f} s")
+        print(f"{failure_kind}: it stops after {told_s:.2f} s, the other runs after {took_s:.2f} s")
         assert told_s < took_s
         network.trouble, network.is_silent = None, False
         network.move_to(zookeeper.port)
-        until(lambda: f"running={second.address}" in first.report(), election)
+        until(lambda: first.known_owner(election.destination) == second.address, election)
         second.tell(f"release {election.destination}")
         since(first, election, cut)
 
@@ -158,14 +160,14 @@ def test_a_zookeeper_that_restarts(private_server: Callable[..., Any], down_s: f
 def test_a_release(zookeeper: ZooKeeper) -> None:
     with ElectionProcesses(zookeeper.hosts) as election:
         first, second = pair(election)
-        for one, other in ((first, second), (second, first)):
+        for owner, other in ((first, second), (second, first)):
             asked = boot_clock()
-            one.tell(f"release {election.destination}")
+            owner.tell(f"release {election.destination}")
             took_s = since(other, election, asked)
             print(f"release: the other runs after {took_s * 1000:.0f} ms")
             assert took_s < 1
-            until(lambda one=one: bool(one.lines("released")), election)
-            assert one.lines("released")[-1]["done"]
+            until(lambda owner=owner: bool(owner.lines("released")), election)
+            assert owner.lines("released")[-1]["done"]
         asked = boot_clock()
         first.tell("close")
         took_s = since(second, election, asked)
@@ -199,7 +201,7 @@ def test_a_start_that_fails_is_left_to_others(zookeeper: ZooKeeper) -> None:
         until(lambda: "it cannot start" in first.report(), election)
         second = election.add()
         until(lambda: second.runs(election.destination), election)
-        first.tell(f"mend {election.destination}")
+        first.tell(f"repair {election.destination}")
         killed = boot_clock()
         second.signal(signal.SIGKILL)
         since(first, election, killed)
@@ -213,14 +215,17 @@ def test_destinations_are_spread(zookeeper: ZooKeeper, canal: Any) -> None:
 
         def loads() -> list[int]:
             runs = Counter(
-                one.address for one in election.processes for name in election.destinations if one.runs(name)
+                process.address
+                for process in election.processes
+                for name in election.destinations
+                if process.runs(name)
             )
             return sorted(runs.values())
 
         for _ in range(3):
             election.add(balance=balance)
         until(lambda: loads() == [2, 2, 2], election)
-        assert {one.address for one in election.processes} <= set(canal.get_children("/otter/canal/cluster"))
+        assert {process.address for process in election.processes} <= set(canal.get_children("/otter/canal/cluster"))
         killed = boot_clock()
         election.processes[1].signal(signal.SIGKILL)
         until(lambda: loads() == [3, 3], election)
@@ -229,6 +234,6 @@ def test_destinations_are_spread(zookeeper: ZooKeeper, canal: Any) -> None:
         election.add(balance=balance, address=election.processes[1].address)
         until(lambda: loads() == [2, 2, 2], election)
         print(f"it is back: it has its share after {boot_clock() - back:.1f} s")
-        starts = [len(one.lines("running")) for one in election.processes]
+        starts = [len(process.lines("running")) for process in election.processes]
         threading.Event().wait(2.5)  # twice as long as a server waits before it moves one
-        assert [len(one.lines("running")) for one in election.processes] == starts
+        assert [len(process.lines("running")) for process in election.processes] == starts

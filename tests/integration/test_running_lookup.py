@@ -22,7 +22,7 @@ from penstock.model import TableName
 from penstock.testing import DatabaseServer, free_port, poll_until
 from tests.services.zookeeper import ZooKeeper
 from tests.support.admin_support import served, settings_with, shop_folder
-from tests.support.capture import execute
+from tests.support.capture import end_of, execute
 from tests.support.certificates import Certificates
 from tests.support.cluster import ServerProcess, servers
 
@@ -39,17 +39,17 @@ def table(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) ->
     return name
 
 
-def find_running(several: list[ServerProcess], zookeeper: ZooKeeper, destination: str) -> ServerProcess:
-    lookup, found = RunningLookup(zookeeper.hosts, idle_s=0.1), list[ServerProcess]()
+def find_running(processes: list[ServerProcess], zookeeper: ZooKeeper, destination: str) -> ServerProcess:
+    lookup, owners = RunningLookup(zookeeper.hosts, idle_s=0.1), list[ServerProcess]()
 
     def is_found() -> bool:
         with suppress(NotRunningError):
             url = lookup.find(destination).flight_url
-            found.extend(one for one in several if url == f"grpc://{one.flight_address}")
-        return bool(found)
+            owners.extend(process for process in processes if url == f"grpc://{process.flight_address}")
+        return bool(owners)
 
     assert poll_until(is_found, 60)
-    return found[0]
+    return owners[0]
 
 
 class Reading:
@@ -118,7 +118,7 @@ def write_blobs(source: DatabaseServer, table: str) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_streams_and_parts_of_the_log_go_on_at_the_next_server(
+def test_streams_and_parts_of_the_log_continue_at_the_next_server(
     tmp_path: Path,
     mariadb: DatabaseServer,
     zookeeper: ZooKeeper,
@@ -128,10 +128,10 @@ def test_streams_and_parts_of_the_log_go_on_at_the_next_server(
 ) -> None:
     """By ZooKeeper, and by a list that begins with a server that is dead."""
     with ExitStack() as stack:
-        several = stack.enter_context(
+        processes = stack.enter_context(
             servers(tmp_path, mariadb, [zookeeper.hosts] * 2, [destination], session_s=SESSION_S)
         )
-        names = [f"127.0.0.1:{free_port()}", *(one.flight_address for one in several)]
+        names = [f"127.0.0.1:{free_port()}", *(process.flight_address for process in processes)]
         ways = [f"zookeeper://{zookeeper.hosts}", ",".join(names)]
         clients = [
             stack.enter_context(closing(FlightClient(server, destination, retry_timeout_s=60))) for server in ways
@@ -139,19 +139,21 @@ def test_streams_and_parts_of_the_log_go_on_at_the_next_server(
         connections = [stack.enter_context(penstock.connect(server, destination=destination)) for server in ways]
         start = clients[0].store_bounds()["latest"]
         write_blobs(mariadb, table)
+        end = end_of(mariadb)  # the streams below begin where capture is then
+        assert poll_until(lambda: clients[0].store_bounds()["latest"] >= end, 60)
         with Reading(mariadb, table, connections) as rows:
             rows.wait_for(50)
             tickets = clients[0].plan_parts([TableName.parse(table)], start, clients[0].store_bounds()["latest"])
             whole = {**json.loads(tickets[0]), "end": json.loads(tickets[-1])["end"]}
             ticket = json.dumps(whole).encode()
             parts = [client.read_part(ticket) for client in clients]
-            events = [_places(next(part)) for part in parts]
-            find_running(several, zookeeper, destination).kill()
+            events = [_positions(next(part)) for part in parts]
+            find_running(processes, zookeeper, destination).kill()
             read = rows.least
-            for part, found in zip(parts, events, strict=True):
-                found += [place for block in part for place in _places(block)]
+            for part, part_events in zip(parts, events, strict=True):
+                part_events += [event for block in part for event in _positions(block)]
             rows.wait_for(read + 50)
-        again = [place for block in clients[0].read_part(ticket) for place in _places(block)]
+        again = [event for block in clients[0].read_part(ticket) for event in _positions(block)]
     assert again == sorted(set(again))
     assert events == [again, again]
     texts = [record.getMessage() for record in caplog.records]
@@ -159,7 +161,7 @@ def test_streams_and_parts_of_the_log_go_on_at_the_next_server(
     assert sum(text.startswith("change stream from Penstock server lost") for text in texts) >= len(ways), texts
 
 
-def _places(block: Any) -> list[tuple[str, int]]:
+def _positions(block: Any) -> list[tuple[str, int]]:
     return [(block.file, int(position)) for position in block.column("position")]
 
 
@@ -170,16 +172,16 @@ def test_a_server_that_hangs_is_left_when_another_one_runs_it(
     """It does not end its streams itself, and does not answer calls."""
     where = f"zookeeper://{zookeeper.hosts}"
     with (
-        servers(tmp_path, mariadb, [zookeeper.hosts] * 2, [destination], session_s=SESSION_S) as several,
+        servers(tmp_path, mariadb, [zookeeper.hosts] * 2, [destination], session_s=SESSION_S) as processes,
         penstock.connect(where, destination=destination) as there,
         Reading(mariadb, table, [there]) as rows,
     ):
         rows.wait_for(50)
-        old = find_running(several, zookeeper, destination)
+        old = find_running(processes, zookeeper, destination)
         old.send(signal.SIGSTOP)
         assert there.status()["state"]
         rows.wait_for(rows.written + 50)
-        assert find_running(several, zookeeper, destination) is not old
+        assert find_running(processes, zookeeper, destination) is not old
 
 
 @pytest.mark.timeout(120)

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import ConfigurationError, SinkError, SinkUnavailableError
-from penstock.search import FieldKind, WriteReport
+from penstock.errors import ConfigurationError, FencedError, SinkError, SinkUnavailableError
+from penstock.search import FieldKind, IndexLayout, WriteReport
 from penstock.search.delivery import RetryPolicy
 from penstock.search.http import HttpIndex
 from penstock.search.transport import PooledTransport
-from tests.support.search_contract import CHAIR, FIELDS, LAMP, SearchIndexContract, contents, table, write
+from penstock.search.writer_term import WriterTerm
+from tests.support.routing_contract import RoutingContract
+from tests.support.search_contract import CHAIR, FIELDS, LAMP, SearchIndexContract, contents, listed, table, write
 
 
 class Server:
@@ -51,6 +53,16 @@ class TestHttpIndex(SearchIndexContract):
     """The contract, on each product."""
 
 
+class TestRouting(RoutingContract):
+    """Routings and lists of ids, on each product, with one shard and with several."""
+
+    @pytest.fixture(params=[1, 5])
+    def index(self, server: Server, request: pytest.FixtureRequest) -> Iterator[HttpIndex]:
+        with server.open() as index:
+            index.prepare(FIELDS, IndexLayout(settings={"number_of_shards": request.param}))
+            yield index
+
+
 def test_the_mapping_is_explicit_and_deletes_are_kept(server: Server, index: HttpIndex) -> None:
     (state,) = server.ask("GET").values()
     assert str(state["mappings"]["dynamic"]).lower() == "false"
@@ -59,6 +71,45 @@ def test_the_mapping_is_explicit_and_deletes_are_kept(server: Server, index: Htt
     write(index, ("1", 1, {"undeclared": {"deep": [1, "x"]}}))
     (after,) = server.ask("GET").values()
     assert after["mappings"] == state["mappings"]
+
+
+def test_the_epoch_lies_in_the_mapping_beside_what_others_keep_there(server: Server, index: HttpIndex) -> None:
+    server.ask("PUT", "/_mapping", {"_meta": {"team": "shop", "penstock": {"note": 1}}})
+    (before,) = server.ask("GET", "/_mapping").values()
+    index.claim_epoch(7)
+    (after,) = server.ask("GET", "/_mapping").values()
+    assert after["mappings"].pop("_meta") == {"team": "shop", "penstock": {"note": 1, "epoch": 7}}
+    del before["mappings"]["_meta"]
+    assert after == before
+    with server.open() as other, pytest.raises(SinkError, match="epoch 7"):
+        other.claim_epoch(6)
+    server.ask("DELETE")
+    with pytest.raises(SinkError, match="index_not_found"):
+        index.claim_epoch(8)
+
+
+def test_of_two_writers_the_one_of_the_older_term_is_refused_before_it_writes(server: Server, index: HttpIndex) -> None:
+    def open_in_term(number: int) -> HttpIndex:
+        return HttpIndex.open(server.url, server.name, term=WriterTerm("shop", number, lambda: None))
+
+    index.claim_epoch(7)
+    with open_in_term(3) as older, open_in_term(4) as newer:
+        older.prepare(FIELDS)
+        assert write(older, ("1", 1, LAMP)) == WriteReport(written=1)
+        newer.prepare(FIELDS)
+        (state,) = server.ask("GET", "/_mapping").values()
+        assert state["mappings"]["_meta"] == {"penstock": {"epoch": 7, "terms": {"shop": 4}}}
+        with pytest.raises(FencedError, match=r"written in term 4 of pipeline 'shop', and this is term 3"):
+            write(older, ("2", 9, CHAIR))
+        with pytest.raises(FencedError, match="this is term 3"):
+            older.prepare(FIELDS)
+        # Whoever replaces what the mapping remembers, the next write of the newer one brings it back.
+        server.ask("PUT", "/_mapping", {"_meta": {"penstock": {"epoch": 7, "terms": {"shop": 3, "other": 9}}}})
+        assert write(newer, ("3", 1, LAMP)) == WriteReport(written=1)
+        with pytest.raises(FencedError, match="term 4"):
+            write(older, ("2", 9, CHAIR))
+    index.refresh()
+    assert contents(index).keys() == {"1", "3"}
 
 
 @pytest.mark.parametrize(("own", "then"), [(None, "1h"), ("2h", "2h")])
@@ -139,6 +190,13 @@ def test_a_large_batch_is_cut_by_bytes(server: Server, index: HttpIndex) -> None
     assert index.count() == 300
 
 
+def test_a_node_that_is_down_is_passed_over(server: Server, index: HttpIndex) -> None:
+    with HttpIndex.open(f"http://127.0.0.1:9,{server.url}", server.name, policy=RetryPolicy(deadline_s=0.0)) as other:
+        assert write(other, ("1", 1, LAMP)) == WriteReport(written=1)
+        assert listed(other.scan_ids()) == [("1", 1, None)]
+    assert index.get("1") == LAMP
+
+
 def test_nobody_there_is_transient() -> None:
     with HttpIndex.open("http://me:secret@127.0.0.1:9", "things", policy=RetryPolicy(deadline_s=0.2)) as index:
         with pytest.raises(SinkUnavailableError, match=r"http://127.0.0.1:9") as caught:
@@ -168,7 +226,7 @@ def test_a_server_with_little_room_gets_smaller_pieces(private_server: Any) -> N
 def test_a_server_that_dies_and_returns_has_every_batch(private_server: Any) -> None:
     service = private_server("opensearch")
     server = Server(service.url)
-    with server.open(deadline_s=120.0) as index:
+    with server.open(deadline_s=None) as index:
         index.prepare(FIELDS)
         # A lone node is never green with a replica to place, and green is what its start waits for.
         server.ask("PUT", "/_settings", {"index.number_of_replicas": 0})

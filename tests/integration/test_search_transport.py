@@ -4,6 +4,7 @@ import http.server
 import ipaddress
 import logging
 import pickle
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -21,13 +22,17 @@ from penstock.search.transport import PooledTransport
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Answers every GET, with a redirect on /elsewhere; notes who asked."""
+    """Answers every GET, with a redirect on /elsewhere and with `status` otherwise; notes who asked."""
 
     asked: list[tuple[str, str | None]]
+    status = 200
 
     def do_GET(self) -> None:
         self.asked.append((self.path, self.headers["authorization"]))
-        self.send_response(302 if self.path == "/elsewhere" else 200)
+        if not self.status:  # break the connection
+            self.close_connection = True
+            return
+        self.send_response(302 if self.path == "/elsewhere" else self.status)
         if self.path == "/elsewhere":
             self.send_header("location", "/other")
         self.send_header("content-length", "2")
@@ -38,9 +43,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(certificate: Path | None = None) -> Iterator[tuple[int, list[tuple[str, str | None]]]]:
+def serving(
+    certificate: Path | None = None, *, status: int = 200, port: int = 0
+) -> Iterator[tuple[int, list[tuple[str, str | None]]]]:
     asked: list[tuple[str, str | None]] = []
-    with http.server.HTTPServer(("127.0.0.1", 0), type("Noting", (Handler,), {"asked": asked})) as server:
+    noting = type("Noting", (Handler,), {"asked": asked, "status": status})
+    with http.server.HTTPServer(("127.0.0.1", port), noting) as server:
         # A client that refuses the certificate ends the handshake; that is its business.
         server.handle_error = lambda *_: None
         if certificate:
@@ -116,3 +124,78 @@ def test_nobody_there_is_transient_and_keeps_the_secret(caplog: pytest.LogCaptur
         PooledTransport("http://me:secret@127.0.0.1:1", timeout_s=1).request("GET", "/")
     assert "secret" not in str(caught.value) + repr(caught.value.__cause__) + caplog.text
     assert pickle.loads(pickle.dumps(caught.value)).args == caught.value.args  # noqa: S301 - our own
+
+
+def nodes(*ports: int) -> str:
+    return ",".join(f"http://me:secret@127.0.0.1:{port}" for port in ports)
+
+
+@pytest.fixture
+def closed_port() -> int:
+    """A port on which nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def test_a_node_that_is_down_is_passed_over(closed_port: int, caplog: pytest.LogCaptureFixture) -> None:
+    with serving() as (port, asked), caplog.at_level(logging.WARNING):
+        transport = PooledTransport(nodes(closed_port, port), timeout_s=10)
+        assert [transport.request("GET", path).status for path in ("/a", "/b")] == [200, 200]
+        transport.close()
+    assert [path for path, _ in asked] == ["/a", "/b"]
+    assert caplog.text.count("search node failed, not used until its next try") == 1
+    assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_a_node_that_cannot_answer_is_passed_over(status: int) -> None:
+    with serving(status=status) as (bad, refused), serving() as (good, asked):
+        transport = PooledTransport(nodes(bad, good), timeout_s=10)
+        assert [transport.request("GET", path).status for path in ("/a", "/b")] == [200, 200]
+        assert (len(refused), len(asked)) == (1, 2)
+        transport.close()
+
+
+@pytest.mark.parametrize(("status", "is_repeatable"), [(500, True), (429, True), (404, True), (503, False), (0, True)])
+def test_what_another_node_would_not_answer_better_is_asked_once(status: int, is_repeatable: bool) -> None:
+    with serving(status=status) as (bad, refused), serving() as (good, asked):
+        transport = PooledTransport(nodes(bad, good), timeout_s=10)
+        if status:
+            assert transport.request("GET", "/a", is_repeatable=is_repeatable).status == status
+        else:
+            with pytest.raises(SinkUnavailableError):
+                transport.request("GET", "/a")
+        assert (len(refused), len(asked)) == (1, 0)
+        transport.close()
+
+
+def test_the_last_answer_counts_when_no_node_can_answer(closed_port: int) -> None:
+    with serving(status=503) as (bad, refused), serving(status=502) as (worse, asked):
+        transport = PooledTransport(nodes(bad, worse), timeout_s=10)
+        assert [transport.request("GET", "/a").status for _ in range(2)] == [502, 502]
+        assert (len(refused), len(asked)) == (2, 2)
+        transport.close()
+    transport = PooledTransport(nodes(closed_port, closed_port), timeout_s=10)
+    with pytest.raises(SinkUnavailableError, match=f"no answer from http://127.0.0.1:{closed_port}") as caught:
+        transport.request("GET", "/a")
+    assert "secret" not in str(caught.value)
+    transport.close()
+
+
+def test_a_node_that_returns_is_used_again() -> None:
+    now = [0.0]
+    with serving() as (second, asked):
+        with serving() as (first, _):
+            transport = PooledTransport(nodes(first, second), timeout_s=10, clock=lambda: now[0])
+            assert transport.request("GET", "/a").status == 200
+            assert asked == []
+        transport.request("GET", "/b")  # the first one is down
+        with serving(port=first) as (_, returned):
+            transport.request("GET", "/c")
+            assert ([path for path, _ in asked], returned) == (["/b", "/c"], [])
+            now[0] += 100.0
+            transport._leave_out(transport._nodes[1])
+            transport.request("GET", "/d")
+            assert [path for path, _ in returned] == ["/d"]
+            transport.close()

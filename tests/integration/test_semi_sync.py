@@ -27,7 +27,7 @@ PREFIX = {
     "mariadb11": "rpl_semi_sync_master",
     "mysql9": "rpl_semi_sync_source",
 }
-PATIENCE_MS = 60_000
+ACK_TIMEOUT_MS = 60_000
 
 
 @pytest.fixture(params=KINDS)
@@ -41,7 +41,7 @@ def server(request: pytest.FixtureRequest, private_server: Callable[..., Any]) -
     execute(server, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v LONGBLOB)")
     if kind == "mysql9":
         execute(server, "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'")
-    execute(server, f"SET GLOBAL {prefix}_timeout = {PATIENCE_MS}", f"SET GLOBAL {prefix}_enabled = ON")
+    execute(server, f"SET GLOBAL {prefix}_timeout = {ACK_TIMEOUT_MS}", f"SET GLOBAL {prefix}_enabled = ON")
     return server
 
 
@@ -132,7 +132,7 @@ def test_a_server_that_has_it_turned_off(server: DatabaseServer, caplog: pytest.
     prefix = PREFIX["mariadb" if server.name == "MariaDB" else "mysql9"]
     execute(server, f"SET GLOBAL {prefix}_enabled = OFF")
     with Follower(server).following() as follower:
-        assert "semi-sync not active" in caplog.text
+        assert "semi-sync replication not active" in caplog.text
         execute(server, "INSERT INTO d.t (id) VALUES (1)")
         assert poll(lambda: follower.rows == 1)
         assert not follower.stream.wants_ack
@@ -207,5 +207,5 @@ def test_a_full_store_lets_commits_wait(server: DatabaseServer, tmp_path: Path) 
 
 def test_a_store_that_syncs_later_is_refused(server: DatabaseServer, tmp_path: Path) -> None:
     source = source_of(server, semi_sync=True)
-    with pytest.raises(ValueError, match=r"acknowledges what is on the disk .* leave sync out, or say batch"):
+    with pytest.raises(ValueError, match=r"acknowledges what is on the disk .* leave sync out, or set it to batch"):
         instance_of(server, source=source, store={"kind": "file", "sync": "interval"}, data_dir=tmp_path)

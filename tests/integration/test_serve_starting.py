@@ -31,7 +31,7 @@ STARTING = "destination 'default' is starting, try again"
 STOP_S, SLACK_S = 5.0, 5.0
 
 
-class Gate(Network):
+class BlockedSource(Network):
     """A way to a source on which nothing passes until it is opened."""
 
     def __init__(self, port: int) -> None:
@@ -59,23 +59,23 @@ def schema(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) -
 
 @pytest.fixture
 def server(mariadb: DatabaseServer, tmp_path: Path) -> Iterator[ServeProcess]:
-    with serve_process(tmp_path, mariadb) as found:
-        yield found
+    with serve_process(tmp_path, mariadb) as process:
+        yield process
 
 
 @pytest.fixture
-def gate(mariadb: DatabaseServer, server: ServeProcess) -> Iterator[Gate]:
+def blocked_source(mariadb: DatabaseServer, server: ServeProcess) -> Iterator[BlockedSource]:
     """Between the server and its source, and closed."""
-    with Gate(mariadb.port) as found:
-        server.instance["source"] |= {"port": found.port, "connect_timeout_s": LONG_S}
-        yield found
+    with BlockedSource(mariadb.port) as proxy:
+        server.instance["source"] |= {"port": proxy.port, "connect_timeout_s": LONG_S}
+        yield proxy
 
 
 @pytest.fixture
 def pool() -> Iterator[ThreadPoolExecutor]:
-    found = ThreadPoolExecutor(8)
-    yield found
-    found.shutdown(wait=False, cancel_futures=True)
+    executor = ThreadPoolExecutor(8)
+    yield executor
+    executor.shutdown(wait=False, cancel_futures=True)
 
 
 def write_conf(server: ServeProcess, *, wait_s: float = LONG_S, with_instance: bool = True) -> Path:
@@ -101,7 +101,7 @@ def is_serving(server: ServeProcess) -> bool:
     return "serving Arrow Flight" in server.output
 
 
-def test_every_port_tells_to_try_again(server: ServeProcess, gate: Gate) -> None:
+def test_every_port_tells_to_try_again(server: ServeProcess, blocked_source: BlockedSource) -> None:
     launch(server, write_conf(server, wait_s=0.2))
     _check_starting(server)
     unknown = pytest.raises(fl.FlightServerError, match="there is no destination 'other' on this server")
@@ -109,14 +109,14 @@ def test_every_port_tells_to_try_again(server: ServeProcess, gate: Gate) -> None
         _ask_flight(client, "other")
     assert poll(lambda: "nothing to serve yet" in server.output), server.output
     assert not is_serving(server)
-    gate.open()
+    blocked_source.open()
     assert poll(lambda: is_serving(server), 90), server.output
     assert server.output.index("capturing 'default'") < server.output.index("serving Arrow Flight")
     assert poll(lambda: server.ask("/readyz")[0] == 200)
-    assert [one["role"] for one in server.ask("/status")[1]["instances"]] == ["running"]
+    assert [instance["role"] for instance in server.ask("/status")[1]["instances"]] == ["running"]
 
 
-def test_a_server_of_one_file_answers_while_it_starts(server: ServeProcess, gate: Gate) -> None:
+def test_a_server_of_one_file_answers_while_it_starts(server: ServeProcess, blocked_source: BlockedSource) -> None:
     config = server.folder / "server.yml"
     settings = server.settings
     settings["canal"] |= {"start_wait_s": 0.2}
@@ -124,14 +124,14 @@ def test_a_server_of_one_file_answers_while_it_starts(server: ServeProcess, gate
     launch(server, config)
     _check_starting(server)
     assert not is_serving(server)
-    gate.open()
+    blocked_source.open()
     assert poll(lambda: is_serving(server), 90), server.output
     with _connector(server) as connector:
         connector.subscribe(".*\\..*")
 
 
 def test_clients_that_ask_once_wait_for_the_start(
-    server: ServeProcess, gate: Gate, mariadb: DatabaseServer, schema: str, pool: ThreadPoolExecutor
+    server: ServeProcess, blocked_source: BlockedSource, mariadb: DatabaseServer, schema: str, pool: ThreadPoolExecutor
 ) -> None:
     """Our canal client and canal's own in Java and Python, `changes()`, a subscription, and what is asked besides."""
     launch(server, write_conf(server))
@@ -155,8 +155,8 @@ def test_clients_that_ask_once_wait_for_the_start(
         ]
         assert poll(lambda: server.ask("/status")[1]["server"]["ports"]["canal"]["connections"] == 3)
         assert not is_serving(server)
-        gate.open()
-        _, _, _, changes, subscription, tables, positions = [one.result(LONG_S) for one in asked]
+        blocked_source.open()
+        _, _, _, changes, subscription, tables, positions = [answer.result(LONG_S) for answer in asked]
         with changes, subscription:
             assert positions["latest"]["file"]
             assert isinstance(tables, dict)
@@ -185,13 +185,13 @@ def test_clients_may_ask_as_soon_as_a_port_is_open(server: ServeProcess, schema:
 
     asked = [pool.submit(ask_canal), pool.submit(ask_flight)]
     server.launch(conf)
-    for one in asked:
-        one.result(LONG_S)
+    for answer in asked:
+        answer.result(LONG_S)
     assert poll(lambda: is_serving(server), 90), server.output
 
 
 def test_clients_may_ask_once_it_says_that_it_serves(server: ServeProcess, schema: str) -> None:
-    """At once, and without any patience of theirs or of the server."""
+    """At once, without a retry of theirs and without waiting in the server."""
     server.start(write_conf(server, wait_s=0))
     with _connector(server) as connector:
         connector.subscribe(f"{schema}\\..*")
@@ -208,15 +208,15 @@ def test_a_source_that_is_not_there_is_named_until_it_is(
         launch(server, write_conf(server))
         assert poll(lambda: "start failed" in _refusal(client)["message"]), server.output
         assert _refusal(client)["message"].startswith(STARTING)
-        about = server.ask("/status")[1]
-        assert "start failed" in about["instances"][0]["reason"]
-        assert about["ready"] is False
+        status = server.ask("/status")[1]
+        assert "start failed" in status["instances"][0]["reason"]
+        assert status["ready"] is False
         assert not is_serving(server)
         with _connector(server) as connector, penstock.connect(server.url, retry_timeout_s=LONG_S) as there:
             asked = [pool.submit(connector.subscribe, f"{schema}\\..*"), pool.submit(there.positions)]
             network.move_to(mariadb.port)
-            for one in asked:
-                one.result(LONG_S)
+            for answer in asked:
+                answer.result(LONG_S)
         assert poll(lambda: is_serving(server), 90), server.output
 
 
@@ -246,7 +246,7 @@ def test_one_source_that_is_not_there_does_not_end_the_server_of_one_file(
         assert server.stop()[0] == 0, server.output
 
 
-@pytest.mark.usefixtures("gate")
+@pytest.mark.usefixtures("blocked_source")
 def test_who_waits_for_a_start_does_not_keep_a_server_from_stopping(
     server: ServeProcess, pool: ThreadPoolExecutor
 ) -> None:
@@ -258,8 +258,8 @@ def test_who_waits_for_a_start_does_not_keep_a_server_from_stopping(
         code, seconds = server.stop(signal.SIGTERM)
         assert code == 0, server.output
         assert seconds < STOP_S + SLACK_S
-        for one in (held, patient):
-            error = one.exception(30)
+        for answer in (held, patient):
+            error = answer.exception(30)
             assert isinstance(error, PenstockError)
 
 
@@ -292,9 +292,9 @@ def _check_starting(server: ServeProcess) -> None:
     code, ready = server.ask("/readyz")
     assert code == 503
     assert ready["reasons"]["default"]
-    about = {one["destination"]: one for one in server.ask("/status")[1]["instances"]}
-    assert about["default"]["state"] == "starting"
-    assert about["default"]["role"] == "starting"
+    instances = {instance["destination"]: instance for instance in server.ask("/status")[1]["instances"]}
+    assert instances["default"]["state"] == "starting"
+    assert instances["default"]["role"] == "starting"
 
 
 def _connector(server: ServeProcess, client_id: int = 1001) -> CanalConnector:

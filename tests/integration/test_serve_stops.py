@@ -36,9 +36,9 @@ def schema(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) -
 
 @pytest.fixture
 def server(mariadb: DatabaseServer, tmp_path: Path) -> Iterator[ServeProcess]:
-    with serve_process(tmp_path, mariadb, data_dir=str(tmp_path / "data")) as found:
-        found.start()
-        yield found
+    with serve_process(tmp_path, mariadb, data_dir=str(tmp_path / "data")) as process:
+        process.start()
+        yield process
 
 
 class Reader(threading.Thread):
@@ -159,8 +159,8 @@ def _sent_to_canal(server: ServeProcess) -> int:
     request = urllib.request.Request(f"http://127.0.0.1:{server.admin}/metrics")
     with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - ours
         lines = answer.read().decode().splitlines()
-    found = [line for line in lines if "canal_instance_client_bytes" in line and not line.startswith("#")]
-    return round(sum(float(line.rpartition(" ")[2]) for line in found))
+    lines_of_client = [line for line in lines if "canal_instance_client_bytes" in line and not line.startswith("#")]
+    return round(sum(float(line.rpartition(" ")[2]) for line in lines_of_client))
 
 
 def _answers(server: ServeProcess) -> bool:

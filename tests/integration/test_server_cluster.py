@@ -25,12 +25,12 @@ SETTLED_S = 1.5  # for which nobody else may serve: longer than a lease is renew
 @pytest.fixture
 def networks(zookeeper: ZooKeeper) -> Iterator[list[Network]]:
     """A way to ZooKeeper for each server."""
-    several = [Network(int(zookeeper.hosts.rpartition(":")[2]), random.randrange(1 << 32)) for _ in range(3)]
-    for one in several:
-        one.__enter__()
-    yield several
-    for one in several:
-        one.__exit__()
+    all_networks = [Network(int(zookeeper.hosts.rpartition(":")[2]), random.randrange(1 << 32)) for _ in range(3)]
+    for network in all_networks:
+        network.__enter__()
+    yield all_networks
+    for network in all_networks:
+        network.__exit__()
 
 
 @pytest.fixture
@@ -40,12 +40,12 @@ def table(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) ->
     return name
 
 
-def running(several: list[ServerProcess], reader: OwnReader) -> ServerProcess:
-    return next(one for one in several if one.address == reader.address)
+def running(processes: list[ServerProcess], reader: OwnReader) -> ServerProcess:
+    return next(process for process in processes if process.address == reader.address)
 
 
 @pytest.mark.parametrize("trouble", ["kill", "stop", "cut", "leave"])
-def test_another_server_goes_on(
+def test_another_server_takes_over(
     trouble: str,
     tmp_path: Path,
     mariadb: DatabaseServer,
@@ -55,18 +55,18 @@ def test_another_server_goes_on(
     destination: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    ways = [f"127.0.0.1:{one.port}" for one in networks]
+    ways = [f"127.0.0.1:{network.port}" for network in networks]
     with (
-        servers(tmp_path, mariadb, ways, [destination], session_s=SESSION_S) as several,
-        probing(several, destination) as probers,
+        servers(tmp_path, mariadb, ways, [destination], session_s=SESSION_S) as processes,
+        probing(processes, destination) as probers,
     ):
         reader = OwnReader(zookeeper.hosts, destination, table, timeout_s=ANSWER_S)
         work = Work(mariadb, table, reader)
         work.start()
         assert poll_until(lambda: len(work.read) > 100, 30), work.problem
-        old = running(several, reader)
+        old = running(processes, reader)
         moment = time.monotonic()
-        _trouble(trouble, old, networks[several.index(old)])
+        _trouble(trouble, old, networks[processes.index(old)])
         assert poll_until(lambda: work.reads_after(moment + 0.3) and reader.address != old.address, 60)
         if trouble == "stop":
             time.sleep(0.5)
@@ -103,8 +103,8 @@ def test_zookeeper_restarts(
 ) -> None:
     zookeeper: ZooKeeper = private_server("zookeeper")
     with (
-        servers(tmp_path, mariadb, [zookeeper.hosts] * 3, [destination], session_s=SESSION_S) as several,
-        probing(several, destination) as probers,
+        servers(tmp_path, mariadb, [zookeeper.hosts] * 3, [destination], session_s=SESSION_S) as processes,
+        probing(processes, destination) as probers,
     ):
         reader = OwnReader(zookeeper.hosts, destination, table, timeout_s=ANSWER_S)
         work = Work(mariadb, table, reader)

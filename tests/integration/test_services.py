@@ -118,10 +118,10 @@ def test_a_database_is_there_for_one_test(
 ) -> None:
     server: DatabaseServer = request.getfixturevalue(name)
 
-    one, two = database(server), database(server)
+    first, two = database(server), database(server)
 
-    assert one != two
-    assert query(server, "SELECT DATABASE()", database=one) == [(one,)]
+    assert first != two
+    assert query(server, "SELECT DATABASE()", database=first) == [(first,)]
 
 
 @pytest.mark.parametrize("name", marked(["mariadb", "mysql80"]))

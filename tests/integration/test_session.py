@@ -181,14 +181,14 @@ def test_the_lock_of_a_client_that_is_gone(
     assert first.lost == ["the session with ZooKeeper was lost"] * 2
 
 
-@pytest.mark.parametrize("how", ["paused", "removed"])
+@pytest.mark.parametrize("method", ["paused", "removed"])
 def test_an_operator_takes_the_lock_away(
-    new_client: Callable[..., Client], canal: Any, destination: str, how: str
+    new_client: Callable[..., Client], canal: Any, destination: str, method: str
 ) -> None:
     client = new_client("a:1")
     assert client.lock.acquire(30)
     path = f"/otter/canal/destinations/{destination}/1001/running"
-    if how == "paused":
+    if method == "paused":
         canal.set(path, b'{"active":false,"address":"a:1","clientId":1001}')
     else:
         canal.delete(path)

@@ -78,12 +78,12 @@ def test_a_read_sees_what_is_before_its_low_watermark_and_nothing_behind_its_hig
     with ChunkReader(source_of(server), on_rows=lambda rows: change(f"after {rows} rows")) as reader:
         rows = reader.read(TableSnapshot(source_of(server), name).table, Chunk(None, None))
     assert rows.watermark is not None
-    found = _rows([rows])
+    rows_read = _rows([rows])
     for number, (seam, position) in enumerate(seams):
         if position <= rows.watermark.low:
-            assert found[number] == seam
+            assert rows_read[number] == seam
         if position > rows.watermark.high:
-            assert found[number] == f"row {number}", seam
+            assert rows_read[number] == f"row {number}", seam
     assert [seam for seam, position in seams if position <= rows.watermark.low] == ["before the view"]
     assert [seam for seam, position in seams if position > rows.watermark.high] == [
         "after the view was opened",

@@ -22,10 +22,10 @@ _SIZE = ChunkSize(_CHUNK)
 
 
 def _unique(random_: random.Random, make: Callable[[random.Random], Any]) -> list[Any]:
-    found: set[Any] = set()
-    while len(found) < _ROWS:
-        found.add(make(random_))
-    return list(found)
+    values: set[Any] = set()
+    while len(values) < _ROWS:
+        values.add(make(random_))
+    return list(values)
 
 
 def _word(random_: random.Random, number: int) -> str:
@@ -112,10 +112,10 @@ def test_rows_that_come_later_have_their_chunk(mariadb: DatabaseServer, database
         f"INSERT INTO {schema}.t SELECT seq * 10 + 5 FROM seq_0_to_2000",
         f"INSERT INTO {schema}.t VALUES (-7)",
     )
-    found = [v for rows in snapshot.read(chunks) for batch in rows.batches for v in batch.column("id").to_pylist()]
+    ids = [v for rows in snapshot.read(chunks) for batch in rows.batches for v in batch.column("id").to_pylist()]
     with closing(mariadb.connect()) as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT id FROM {schema}.t")
-        assert sorted(found) == sorted(value for (value,) in cursor.fetchall())
+        assert sorted(ids) == sorted(value for (value,) in cursor.fetchall())
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,8 @@ def _environment(server: DatabaseServer) -> Mapping[str, str]:
 
 
 def _command(server: DatabaseServer, *arguments: str) -> list[str]:
-    place = ["--host", server.host, "--port", str(server.port), "--user", server.user]
-    return [str(PENSTOCK), "snapshot", *arguments, *place]
+    connection_options = ["--host", server.host, "--port", str(server.port), "--user", server.user]
+    return [str(PENSTOCK), "snapshot", *arguments, *connection_options]
 
 
 def run(server: DatabaseServer, *arguments: str, code: int = 0) -> tuple[bytes, str]:

@@ -129,7 +129,7 @@ def test_what_cannot_be_read_beside_its_changes_is_refused(mysql80: DatabaseServ
         with pytest.raises(SchemaError, match="has no primary key"):
             plan(TableName(schema, "nokey"), None, rows_before=0, count=1, rows=10)
         with pytest.raises(SchemaError, match="there is no table"):
-            instance.snapshots.request_again(TableName(schema, "nothing"))
+            instance.snapshots.request_resnapshot(TableName(schema, "nothing"))
         execute(mysql80, "SET GLOBAL binlog_row_image = MINIMAL")
         try:
             with pytest.raises(ConfigurationError, match="SET GLOBAL binlog_row_image = FULL"):

@@ -1,4 +1,4 @@
-"""Logs without names: the history says what their tables were at each place, and what is not known stops alone."""
+"""Logs without names: the history says what their tables were at each position, and what is not known stops alone."""
 
 import logging
 from collections.abc import Callable
@@ -86,22 +86,22 @@ def test_rows_have_the_names_and_values_of_their_time(nameless: DatabaseServer, 
     tables.close()
 
 
-def test_a_restart_goes_on_with_the_folder(nameless: DatabaseServer, name: str, tmp_path: Path) -> None:
+def test_a_restart_resumes_with_the_folder(nameless: DatabaseServer, name: str, tmp_path: Path) -> None:
     start = end_of(nameless)
     tables = opened(nameless, start, tmp_path)
     shown = write(nameless, name)
     end = end_of(nameless)
     raw = list(blocks_between(nameless, start, end))
     ends = [block.end_of_event(int(i)) for block in raw for i in block.boundaries]
-    places = [start, *ends]
-    for block in blocks_between(nameless, start, places[len(places) // 2]):
+    positions = [start, *ends]
+    for block in blocks_between(nameless, start, positions[len(positions) // 2]):
         tables.follow(block)
     tables.close()
-    for again in (0, len(places) // 4, len(places) // 2):
-        tables = opened(nameless, places[again], tmp_path)
-        blocks = followed(tables, nameless, places[again], end)
-        found = comparable(rows_of(blocks, TableName(name, "t")))
-        assert found == comparable(shown)[len(shown) - len(found) :]
+    for again in (0, len(positions) // 4, len(positions) // 2):
+        tables = opened(nameless, positions[again], tmp_path)
+        blocks = followed(tables, nameless, positions[again], end)
+        rows = comparable(rows_of(blocks, TableName(name, "t")))
+        assert rows == comparable(shown)[len(shown) - len(rows) :]
         complete = [tables.complete(block) for block in raw]
         assert comparable(rows_of(complete, TableName(name, "t"))) == comparable(shown)
         tables.close()
@@ -120,7 +120,7 @@ def test_without_a_folder_the_history_is_gone_with_the_process(nameless: Databas
     assert not folder.exists()
 
 
-def test_names_that_change_places(nameless: DatabaseServer, name: str) -> None:
+def test_names_that_are_swapped(nameless: DatabaseServer, name: str) -> None:
     start = end_of(nameless)
     tables = opened(nameless, start)
     execute(
@@ -158,7 +158,7 @@ def test_what_is_not_known_stops_alone(
     with caplog.at_level(logging.WARNING):
         blocks = followed(tables, nameless, start, middle)
     assert rows_of(blocks, TableName(name, "good")) == [{"y": 2}]
-    assert {str(one) for one in tables.stopped_tables} == {f"{name}.bad", f"{name}.worse"}
+    assert {str(table) for table in tables.stopped_tables} == {f"{name}.bad", f"{name}.worse"}
     with pytest.raises(SchemaError, match=rf"of table id \d+: there is no table {name}\.bad in the log's DDL"):
         rows_of(blocks, TableName(name, "bad"))
     assert f"there is no table {name}.bad" in caplog.text
@@ -169,7 +169,7 @@ def test_what_is_not_known_stops_alone(
     execute(nameless, f"INSERT INTO {name}.worse VALUES (4)")
     blocks = followed(tables, nameless, middle, end_of(nameless))
     assert rows_of(blocks, TableName(name, "worse")) == [{"z": 4}]
-    assert {str(one) for one in tables.stopped_tables} == {f"{name}.bad"}
+    assert {str(table) for table in tables.stopped_tables} == {f"{name}.bad"}
     tables.close()
 
 
@@ -285,7 +285,7 @@ def test_full_metadata_wins_and_a_difference_is_reported(
     assert [row["b"] for row in rows_of(blocks, TableName(name, "t"))] == ["x", "y", "z"]
     assert rows_of(blocks, TableName(name, "gone")) == [{"a": 3}]
     assert tables.differences == {TableName(name, "t"): "column c has the name b in the log, c in the history"}
-    assert caplog.text.count("schema history differs from log") == 1
+    assert caplog.text.count("schema history differs from binlog") == 1
     assert tables.stopped_tables == {}
     tables.close()
 

@@ -20,11 +20,11 @@ def encryption(server: DatabaseServer, **changes: Any) -> str | None:
     settings = source_of(server, **changes)
     with closing(connect(settings)) as connection:
         plain: Any = connection._sock
-        found = plain.version() if isinstance(plain, ssl.SSLSocket) else None
+        version = plain.version() if isinstance(plain, ssl.SSLSocket) else None
         with BinlogStream(settings, current_position(connection, settings)) as stream:
             next(iter(stream))
-            assert isinstance(stream._socket, ssl.SSLSocket) == (found is not None)
-    return found
+            assert isinstance(stream._socket, ssl.SSLSocket) == (version is not None)
+    return version
 
 
 @pytest.mark.parametrize("kind", ["mariadb", "mariadb11", "mysql9"])

@@ -13,45 +13,31 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pydantic import SecretStr
 
-from penstock.document import DocumentBuilder, DocumentPlan, DocumentSpec, apply_changes, load_all_documents
+from penstock.document import DOCUMENT_DECODING, DocumentSpec, DocumentSync, LoadedGraph, LocalWriter, load_graph
 from penstock.errors import AuthenticationError, ConfigurationError
 from penstock.instance import Instance
-from penstock.model import Sequence, TableName
+from penstock.model import Column, Sequence, TableName, WireType
 from penstock.search.embedded import EmbeddedIndex
 from penstock.snapshot.chunks import Chunk
 from penstock.snapshot.reader import ChunkReader
+from penstock.snapshot.source_rows import SelectQuery, SourceRows
 from penstock.snapshot.table_snapshot import TableSnapshot
-from penstock.source import BinlogStream, RowQuery, connect, current_position
+from penstock.source import connect
 from penstock.source.visibility import LogVisibility
 from tests.support.capture import changes_until, end_of, execute, instance_of, source_of
+from tests.support.document_shop import batch, change
+from tests.support.late_commits import late_commits
 
-HELD_MS = 60_000
 RELEASED_S = 1.0
 DEADLINE_S = 60.0
 TRIES = 20
-SPEC = DocumentSpec.model_validate({"index": "t", "root": {"table": "d.t", "id": "id", "columns": ["a"]}})
+TABLE = TableName("d", "t")
+# An expression, so that documents are read back and not built from the log.
+SPEC = DocumentSpec.model_validate({"index": "t", "root": {"table": "d.t", "id": "id", "fields": {"a": {"sql": "a"}}}})
 TO_OFF = ("ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF")
-
-
-@contextmanager
-def silent_replica(server: Any) -> Iterator[None]:
-    """Follow the log as a semi-sync replica that never acknowledges."""
-    source = source_of(server)
-
-    class Replica(BinlogStream):
-        def _prepare_session(self) -> None:
-            super()._prepare_session()
-            with self._connection.cursor() as cursor:
-                cursor.execute("SET @rpl_semi_sync_slave = 1")
-
-    with closing(connect(source)) as connection:
-        start = current_position(connection, source)
-    with Replica(source, start):
-        yield
 
 
 @contextmanager
@@ -66,29 +52,6 @@ def released_soon(server: Any) -> Iterator[None]:
         yield
     finally:
         timer.join()
-
-
-@contextmanager
-def late_commits(server: Any) -> Iterator[None]:
-    """From here on, commits are held back after they are in the log."""
-    if server.name.startswith("mysql"):
-        execute(server, "SET GLOBAL sync_binlog = 0", "SET GLOBAL binlog_group_commit_sync_delay = 1000000")
-        try:
-            yield
-        finally:
-            execute(server, "SET GLOBAL binlog_group_commit_sync_delay = 0")
-        return
-    execute(
-        server,
-        "SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC'",
-        f"SET GLOBAL rpl_semi_sync_master_timeout = {HELD_MS}",
-        "SET GLOBAL rpl_semi_sync_master_enabled = ON",
-    )
-    try:
-        with silent_replica(server):
-            yield
-    finally:
-        execute(server, "SET GLOBAL rpl_semi_sync_master_enabled = OFF")
 
 
 @pytest.fixture(
@@ -170,17 +133,27 @@ ROTATING = (
 XA = ("XA START 'x'", *UPDATE, "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'")
 
 
+def rows_of(server: Any) -> SourceRows:
+    return SourceRows(source_of(server), DOCUMENT_DECODING)
+
+
+def read_first(rows: SourceRows) -> int:
+    """Return the value that the first row has in the open view."""
+    query = SelectQuery("SELECT a FROM d.t WHERE id = 1", (Column("a", WireType.LONG),))
+    (row,) = rows.read(query).to_pylist()
+    return row["a"]
+
+
 def test_reads_wait_for_what_is_in_the_log(source: Any) -> None:
-    with closing(RowQuery(source_of(source))) as rows:
+    with closing(rows_of(source)) as rows:
         for statements in (UPDATE, TRANSACTION, XA, ROTATING):
-            with logged_and_not_visible(source, *statements) as expected:
-                rows.wait_until_visible()
-                assert rows.rows("SELECT a FROM d.t WHERE id = 1") == ((expected,),)
+            with logged_and_not_visible(source, *statements) as expected, rows.open_view():
+                assert read_first(rows) == expected
 
 
 def test_a_chunk_of_a_snapshot_has_what_is_before_its_low_watermark(source: Any) -> None:
     """The end of the log is taken while the last change in it cannot be seen: a read at that position must have it."""
-    table = TableSnapshot(source_of(source), TableName("d", "t")).table
+    table = TableSnapshot(source_of(source), TABLE).table
     with ChunkReader(source_of(source)) as reader:
         for statements in (TRANSACTION, XA):
             with logged_and_not_visible(source, *statements) as expected:
@@ -193,13 +166,15 @@ def test_a_chunk_of_a_snapshot_has_what_is_before_its_low_watermark(source: Any)
 
 def test_a_log_that_was_rotated_is_not_waited_for(source: Any) -> None:
     """Nothing is committed after the rotation: no commit moves a snapshot's position."""
-    with closing(RowQuery(source_of(source))) as rows:
+    with closing(rows_of(source)) as rows:
         for _ in range(3):
             execute(source, UPDATE[0], "FLUSH BINARY LOGS")
             began = time.monotonic()
-            rows.wait_until_visible()
+            with rows.open_view():
+                pass
             execute(source, "FLUSH BINARY LOGS", UPDATE[0])
-            rows.wait_until_visible()
+            with rows.open_view():
+                pass
             assert time.monotonic() - began < DEADLINE_S
 
 
@@ -211,11 +186,10 @@ def test_open_and_prepared_transactions_hold_nobody_up(source: Any, tmp_path: Pa
         source.connect() as preparer,
         source.connect() as waiter,
         instance_running(source) as instance,
-        closing(RowQuery(source_of(source))) as rows,
+        closing(rows_of(source)) as rows,
         EmbeddedIndex.open(tmp_path) as index,
     ):
-        plan = DocumentPlan.from_spec(SPEC, {table.name: table for table in instance.describe_tables(SPEC.tables)})
-        index.prepare(plan.fields)
+        sync = sync_of(source, rows, index)
         start = instance.store.latest
         execute(source, "UPDATE d.t SET a = 2")
         *_, event = changes_until(instance, "d.t", 6, start)
@@ -232,17 +206,25 @@ def test_open_and_prepared_transactions_hold_nobody_up(source: Any, tmp_path: Pa
         waiting = threading.Thread(target=fail_late, args=(waiter, "UPDATE d.t SET a = 4 WHERE id = 3"))
         waiting.start()
         try:
-            builder = DocumentBuilder(plan, rows)
-            assert load_all_documents(builder, index, int(Sequence.from_position(start))) == 3
-            struct = pa.array([{"id": key} for key in (1, 2, 3)], pa.struct([("id", pa.int32())]))
-            changes = pa.table({"_table": ["d.t"] * 3, "t": struct, "_seq": [event["_seq"]] * 3})
-            assert apply_changes(changes, {TableName("d", "t"): "t"}, plan, builder, index) == 3
+            assert sync.load_all(int(Sequence.from_position(start))).written == 3
+            updates = [change(TABLE, event["_seq"], {"id": key, "a": 1}, {"id": key, "a": 2}) for key in (1, 2, 3)]
+            assert sync.apply_changes(batch(*updates)).documents.written == 3
             assert [index.get(str(key)) for key in (1, 2, 3)] == [{"a": 2}] * 3
             assert waiting.is_alive(), "the locks were held all the time"
         finally:
             holder.rollback()
             execute_with(preparer, "XA ROLLBACK 'held'")
             waiting.join()
+
+
+def sync_of(server: Any, rows: SourceRows, index: EmbeddedIndex, spec: DocumentSpec = SPEC) -> DocumentSync:
+    def load() -> LoadedGraph:
+        with closing(connect(source_of(server))) as connection, connection.cursor() as cursor:
+            return load_graph(cursor, spec)
+
+    sync = DocumentSync(load, rows, index, lambda builder: LocalWriter(builder, rows, index))
+    sync.prepare_index()
+    return sync
 
 
 @contextmanager
@@ -283,13 +265,13 @@ def test_reads_are_never_older_than_the_log(source: Any) -> None:
         with (
             source.connect() as connection,
             connection.cursor() as cursor,
-            closing(RowQuery(source_of(source))) as rows,
+            closing(rows_of(source)) as rows,
         ):
             until = time.monotonic() + 2
             while time.monotonic() < until or len(observed) < 100:
                 end = log_end(cursor)
-                rows.wait_until_visible()
-                observed.append((end, rows.rows("SELECT a FROM d.t WHERE id = 1")[0][0]))
+                with rows.open_view():
+                    observed.append((end, read_first(rows)))
     finally:
         is_over.set()
         writer.join()
@@ -308,7 +290,12 @@ def held(request: pytest.FixtureRequest, private_server: Callable[..., Any]) -> 
     """A server with one row whose commits, from here on, are held back after they are in the log."""
     server = private_server(request.param)
     execute(
-        server, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, a INT)", "INSERT INTO d.t VALUES (1, 1)"
+        server,
+        "CREATE DATABASE d",
+        "CREATE TABLE d.t (id INT PRIMARY KEY, a INT, KEY (a))",
+        "INSERT INTO d.t VALUES (1, 1)",
+        "CREATE TABLE d.u (id INT PRIMARY KEY, b INT)",
+        "INSERT INTO d.u VALUES (2, 7)",
     )
     with late_commits(server):
         yield server
@@ -332,43 +319,82 @@ def update_in_the_gap(server: Any) -> Iterator[tuple[Instance, dict[str, Any]]]:
             writer.join()
 
 
+class NaiveRows(SourceRows):
+    """Reads as soon as it is asked to, as one would who knows nothing of the gap."""
+
+    @contextmanager
+    def open_view(self) -> Iterator[None]:
+        self._connect()
+        execute_with(self._connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        yield
+        execute_with(self._connection, "ROLLBACK")
+
+
 def test_a_document_is_never_older_than_the_event_that_named_it(held: Any, tmp_path: Path) -> None:
-    with update_in_the_gap(held) as (instance, event), closing(RowQuery(source_of(held))) as rows:
-        plan = DocumentPlan.from_spec(SPEC, {table.name: table for table in instance.describe_tables(SPEC.tables)})
-        struct = pa.array([{"id": 1}], pa.struct([("id", pa.int32())]))
-        changes = pa.table({"_table": ["d.t"], "t": struct, "_seq": [event["_seq"]]})
-        with EmbeddedIndex.open(tmp_path) as index:
-            index.prepare(plan.fields)
-            apply_changes(changes, {TableName("d", "t"): "t"}, plan, DocumentBuilder(plan, rows), index)
-            assert index.get("1") == {"a": 2}
+    with (
+        update_in_the_gap(held) as (_, event),
+        closing(NaiveRows(source_of(held), DOCUMENT_DECODING)) as naive,
+        closing(rows_of(held)) as rows,
+        EmbeddedIndex.open(tmp_path) as index,
+    ):
+        changes = batch(change(TABLE, event["_seq"], {"id": 1, "a": 1}, {"id": 1, "a": 2}))
+        sync_of(held, naive, index).apply_changes(changes)
+        assert index.get("1") == {"a": 1}, "a naive read makes a document that is stale for good"
+        sync_of(held, rows, index).apply_changes(changes)
+        assert index.get("1") == {"a": 2}
+
+
+def test_a_lookup_of_documents_is_never_older_than_the_event_that_named_it(held: Any, tmp_path: Path) -> None:
+    """The row that refers to the changed one was itself written in the gap: the lookup must find it."""
+    spec = {"table": "d.t", "fields": ["a"], "joins": {"u": {"table": "d.u", "on": {"a": "id"}, "fields": ["b"]}}}
+    joined = DocumentSpec.model_validate({"index": "t", "root": spec})
+    with (
+        update_in_the_gap(held) as (_, event),
+        closing(NaiveRows(source_of(held), DOCUMENT_DECODING)) as naive,
+        closing(rows_of(held)) as rows,
+        EmbeddedIndex.open(tmp_path) as index,
+    ):
+        changes = batch(change(TableName("d", "u"), event["_seq"], after={"id": 2, "b": 7}))
+        sync_of(held, naive, index, joined).apply_changes(changes)
+        assert index.get("1") is None, "a naive lookup finds no document that refers to the row"
+        sync_of(held, rows, index, joined).apply_changes(changes)
+        assert index.get("1") == {"a": 2, "u": {"b": 7}}
 
 
 def test_a_first_load_sees_all_that_was_in_the_log_when_it_began(held: Any, tmp_path: Path) -> None:
-    with update_in_the_gap(held) as (instance, _), closing(RowQuery(source_of(held))) as rows:
-        plan = DocumentPlan.from_spec(SPEC, {table.name: table for table in instance.describe_tables(SPEC.tables)})
-        with EmbeddedIndex.open(tmp_path) as index:
-            index.prepare(plan.fields)
-            load_all_documents(DocumentBuilder(plan, rows), index, int(Sequence.from_position(instance.store.latest)))
-            assert index.get("1") == {"a": 2}
+    with (
+        update_in_the_gap(held) as (instance, _),
+        closing(rows_of(held)) as rows,
+        EmbeddedIndex.open(tmp_path) as index,
+    ):
+        sync_of(held, rows, index).load_all(int(Sequence.from_position(instance.store.latest)))
+        assert index.get("1") == {"a": 2}
 
 
 def test_without_gtids_and_statements_it_is_said_what_is_missing(private_server: Callable[..., Any]) -> None:
     server = private_server("mysql80")
     execute(server, *(f"SET GLOBAL gtid_mode = {mode}" for mode in TO_OFF))
-    execute(server, "CREATE USER few@'%' IDENTIFIED WITH mysql_native_password BY 'few'")
+    execute(
+        server,
+        "CREATE USER few@'%' IDENTIFIED WITH mysql_native_password BY 'few'",
+        "GRANT REPLICATION CLIENT ON *.* TO few@'%'",
+    )
+    few = source_of(server).model_copy(update={"user": "few", "password": SecretStr("few")})
     with (
-        closing(RowQuery(source_of(server).model_copy(update={"user": "few", "password": SecretStr("few")}))) as rows,
+        closing(SourceRows(few, DOCUMENT_DECODING)) as rows,
         pytest.raises(AuthenticationError, match="switch on gtid_mode, or give the account SELECT on performance_sch"),
+        rows.open_view(),
     ):
-        rows.wait_until_visible()
+        pass
     execute(
         server, "UPDATE performance_schema.setup_consumers SET ENABLED = 'NO' WHERE NAME = 'events_statements_current'"
     )
     with (
-        closing(RowQuery(source_of(server))) as rows,
+        closing(rows_of(server)) as rows,
         pytest.raises(ConfigurationError, match="performance_schema must show running statements"),
+        rows.open_view(),
     ):
-        rows.wait_until_visible()
+        pass
     execute(server, *(f"SET GLOBAL gtid_mode = {mode}" for mode in (*reversed(TO_OFF[:-1]), "ON")))
     with server.connect() as connection, connection.cursor() as cursor:
 

@@ -22,8 +22,8 @@ from penstock.instance import Instance, InstanceState
 from penstock.instance.report import report_instance
 from penstock.model import Position, TableName
 from penstock.testing import DatabaseServer, free_port
-from tests.integration.test_canal_port import connected, listening
 from tests.services.mysql import MySQL
+from tests.support.canal_port import connected, listening
 from tests.support.capture import execute, is_purged, poll
 from tests.support.cluster import ServerProcess
 from tests.support.following import following
@@ -62,12 +62,12 @@ class Reader:
 def changes_between(instance: Instance, table: TableName, start: Position, end: Position) -> list[dict[str, Any]]:
     (schema,) = instance.describe_tables([table])
     fields = arrow_fields_of_table(schema)
-    found = list[dict[str, Any]]()
+    changes = list[dict[str, Any]]()
     for block in instance.read(start, end):
         for batch in decode_changes(block, table, fields):
             batch.validate(full=True)
-            found += batch.to_pylist()
-    return found
+            changes += batch.to_pylist()
+    return changes
 
 
 def applied(changes: list[dict[str, Any]]) -> dict[int, Any]:
@@ -113,11 +113,16 @@ def sessions(server: DatabaseServer, count: int) -> Iterator[list[Any]]:
 
 def test_rows_come_with_the_commit_and_never_before_it(server: DatabaseServer, database: NewDatabase) -> None:
     table = new_table(server, database(server))
-    with following(server) as instance, sessions(server, 2) as (one, other):
+    with following(server) as instance, sessions(server, 2) as (first, other):
         reader = Reader(instance, table)
         begin = reader.at
-        xa(one, "'a'", f"INSERT INTO {table} VALUES (1, 'one'), (2, 'two')", f"UPDATE {table} SET v = 'x' WHERE id = 2")
-        one.execute("XA PREPARE 'a'")
+        xa(
+            first,
+            "'a'",
+            f"INSERT INTO {table} VALUES (1, 'one'), (2, 'two')",
+            f"UPDATE {table} SET v = 'x' WHERE id = 2",
+        )
+        first.execute("XA PREPARE 'a'")
         xa(other, "'b'", f"INSERT INTO {table} VALUES (3, 'three')")
         other.execute("XA COMMIT 'b' ONE PHASE")
         reader.drain(instance)
@@ -130,7 +135,7 @@ def test_rows_come_with_the_commit_and_never_before_it(server: DatabaseServer, d
         other.execute("XA PREPARE 'c'")
         other.execute("XA ROLLBACK 'c'")
         before = instance.source_log.end()
-        one.execute("XA COMMIT 'a'")
+        first.execute("XA COMMIT 'a'")
         after = instance.source_log.end()
         execute(server, f"INSERT INTO {table} VALUES (5, 'five')")
         reader.drain(instance)
@@ -160,13 +165,13 @@ def test_ids_of_every_form_are_found_again(server: DatabaseServer, database: New
     table = new_table(server, database(server))
     ids = ["'q''\"\\\\'", "X'00ff','B',0", "'Ab'", f"'x','{'y' * 64}',2147483647"]
     ids += LARGE_FORMATS if isinstance(server, MySQL) else ()
-    with following(server) as instance, sessions(server, 2) as (one, other):
+    with following(server) as instance, sessions(server, 2) as (first, other):
         reader = Reader(instance, table)
         for number, xid in enumerate(ids):
-            xa(one, xid, f"INSERT INTO {table} VALUES ({number}, 'prepared')")
-            one.execute(f"XA PREPARE {xid}")
+            xa(first, xid, f"INSERT INTO {table} VALUES ({number}, 'prepared')")
+            first.execute(f"XA PREPARE {xid}")
             other.execute(f"INSERT INTO {table} VALUES ({number + 100}, 'between')")
-            one.execute(f"XA COMMIT {xid}")
+            first.execute(f"XA COMMIT {xid}")
         reader.drain(instance)
         assert reader.state == rows_of(server, table)
         assert len(reader.state) == 2 * len(ids)
@@ -191,18 +196,18 @@ def test_compressed_rows_come_with_the_commit(
     source = private_server(kind, options=options)
     execute(source, "CREATE DATABASE packed")
     table = new_table(source, "packed")
-    with following(source) as instance, sessions(source, 2) as (one, other):
+    with following(source) as instance, sessions(source, 2) as (first, other):
         reader = Reader(instance, table)
         begin, xid = reader.at, f"'{'a' * 40}'"
-        xa(one, xid, f"INSERT INTO {table} VALUES (1, REPEAT('x', 200))", f"UPDATE {table} SET v = 'u' WHERE id = 1")
-        one.execute(f"XA PREPARE {xid}")
+        xa(first, xid, f"INSERT INTO {table} VALUES (1, REPEAT('x', 200))", f"UPDATE {table} SET v = 'u' WHERE id = 1")
+        first.execute(f"XA PREPARE {xid}")
         execute(source, f"INSERT INTO {table} VALUES (2, REPEAT('y', 200))")
         xa(other, "'b'", f"INSERT INTO {table} VALUES (3, REPEAT('z', 200))")
         other.execute("XA PREPARE 'b'")
         other.execute("XA ROLLBACK 'b'")
         reader.drain(instance)
         assert [row["id"] for row in reader.changes] == [2]
-        one.execute(f"XA COMMIT {xid}")
+        first.execute(f"XA COMMIT {xid}")
         reader.drain(instance)
         assert [row["id"] for row in reader.changes] == [2, 1, 1, 1]
         assert reader.state == rows_of(source, table)
@@ -238,7 +243,7 @@ def test_random_transactions_leave_what_the_table_has(
             else:
                 # Each session has rows of its own, so that none waits for another's locks.
                 ids = [which * 1000 + choice.randrange(20) for _ in range(3)]
-                several = [
+                writers = [
                     f"REPLACE INTO {table} VALUES ({ids[0]}, 'v{count}')",
                     f"UPDATE {table} SET v = CONCAT('u{count} ', v) WHERE id = {ids[1]}",
                     f"DELETE FROM {table} WHERE id = {ids[2]}",
@@ -248,9 +253,9 @@ def test_random_transactions_leave_what_the_table_has(
                 xid = f"'{table}-{which}'"
                 way = choice.randrange(4)
                 if way == 0:
-                    cursor.execute(several[0])
+                    cursor.execute(writers[0])
                 else:
-                    xa(cursor, xid, *several)
+                    xa(cursor, xid, *writers)
                     cursor.execute(f"XA COMMIT {xid} ONE PHASE" if way == 1 else f"XA PREPARE {xid}")
                     if way > 1:
                         prepared[which] = xid
@@ -275,7 +280,7 @@ def test_random_transactions_leave_what_the_table_has(
     ("kind", "is_saved"),
     [("mariadb11", True), ("mysql80", True), ("mariadb", False), ("mysql57", False), ("mysql9", False)],
 )
-def test_a_standby_goes_on_with_what_is_prepared(
+def test_a_standby_continues_with_what_is_prepared(
     private_server: Callable[..., Any], kind: str, tmp_path: Path, is_saved: bool
 ) -> None:
     """By GTIDs: with what was kept of it, or without, as after a start at the standby."""
@@ -397,13 +402,13 @@ def test_canal_clients_get_the_rows_and_then_the_commit(server: DatabaseServer, 
         cursor.execute("XA PREPARE 'b'")
         cursor.execute("XA COMMIT 'b'")
         execute(server, f"INSERT INTO {table} VALUES (9, 'nine')")
-        found, deadline = list[str](), time.monotonic() + 60
-        while "9" not in found:
-            assert time.monotonic() < deadline, found
-            found += [word for entry in client.get(100, 1).entries for word in words_of(entry)]
+        words, deadline = list[str](), time.monotonic() + 60
+        while "9" not in words:
+            assert time.monotonic() < deadline, words
+            words += [word for entry in client.get(100, 1).entries for word in words_of(entry)]
         begin, end = "TRANSACTIONBEGIN", "TRANSACTIONEND"
         expected = [begin, "2", end, begin, "1", end, "XACOMMIT", "XAROLLBACK", "XACOMMIT", begin, "9"]
-        assert found[: len(expected)] == expected
+        assert words[: len(expected)] == expected
 
 
 @pytest.mark.parametrize("kind", ["mariadb", "mysql80"])
@@ -414,9 +419,9 @@ def test_a_server_that_is_killed_delivers_each_commit_and_nothing_else(
     source: DatabaseServer = request.getfixturevalue(kind)
     name = database(source)
     table = new_table(source, name)
-    about = {"host": source.host, "port": source.port, "user": source.user, "password": source.password}
+    source_settings = {"host": source.host, "port": source.port, "user": source.user, "password": source.password}
     port = free_port()
-    instance = {"destination": "default", "source": about, "data_dir": str(tmp_path / "data")}
+    instance = {"destination": "default", "source": source_settings, "data_dir": str(tmp_path / "data")}
     settings = {"flight": {"port": 0}, "canal": {"port": port}, "admin": {"port": None}, "instances": [instance]}
     server, seen = ServerProcess(tmp_path, port, settings), set[str]()
     server.start()
@@ -436,8 +441,8 @@ def test_a_server_that_is_killed_delivers_each_commit_and_nothing_else(
                     (tmp_path / "log").unlink()
                     server.start()
                 if number % 4 == 3:
-                    seen |= canal_ids(port, {str(one) for one in rows_of(source, table)} - seen)
-                    assert seen == {str(one) for one in rows_of(source, table)}
+                    seen |= canal_ids(port, {str(row) for row in rows_of(source, table)} - seen)
+                    assert seen == {str(row) for row in rows_of(source, table)}
             for number in range(8, 12):
                 cursors[number % 4].execute(f"XA ROLLBACK 'k{number % 4}'")
     finally:
@@ -446,13 +451,13 @@ def test_a_server_that_is_killed_delivers_each_commit_and_nothing_else(
 
 def canal_ids(port: int, wanted: set[str]) -> set[str]:
     """Ids of rows that a client gets and acks, until it has these."""
-    found, deadline = set[str](), time.monotonic() + 60
+    ids, deadline = set[str](), time.monotonic() + 60
     with CanalConnector("127.0.0.1", port, "default") as client:
-        while not wanted <= found:
-            assert time.monotonic() < deadline, wanted - found
+        while not wanted <= ids:
+            assert time.monotonic() < deadline, wanted - ids
             for _, change in client.get(100, 1).row_changes():
-                found |= {row.afterColumns[0].value for row in change.rowDatas}
-    return found
+                ids |= {row.afterColumns[0].value for row in change.rowDatas}
+    return ids
 
 
 def words_of(entry: Any) -> list[str]:
@@ -486,9 +491,9 @@ def test_a_folder_of_files_gives_the_same(
         folder.start()
         try:
             assert poll(lambda folder=folder: folder.store.latest >= end)
-            found = [row for block in folder.read(start, end) for row in in_files(block, table)]
-            assert [row["_seq"] for row in found] == [row["_seq"] for row in reader.changes]
-            assert [row["id"] for row in found] == [2, 1]
+            rows = [row for block in folder.read(start, end) for row in in_files(block, table)]
+            assert [row["_seq"] for row in rows] == [row["_seq"] for row in reader.changes]
+            assert [row["id"] for row in rows] == [2, 1]
         finally:
             folder.stop()
 

@@ -17,7 +17,7 @@ from penstock.meta import Cursor, PersistentMetaManager, ZooKeeperMetaBackend, Z
 from penstock.model import Position
 from penstock.testing import poll_until
 from tests.services.zookeeper import ZooKeeper
-from tests.unit.meta.test_contract import at, batch
+from tests.support.meta_values import at, batch
 
 PERIODS = {"zookeeper": None, "mixed": 0.0, "period-mixed": 0.2}
 _CURSOR = (
@@ -180,10 +180,10 @@ def test_a_claim_never_lowers_an_epoch(zookeeper: ZooKeeper, destination: str) -
 
         def read(self, path: str) -> tuple[bytes, int] | None:
             self.looks += 1
-            found = super().read(path)
+            value = super().read(path)
             if self.looks == 1:
                 assert claim(other, path).epoch == 1
-            return found
+            return value
 
     tree = Late(zookeeper.hosts)
     assert claim(tree, path).epoch == 2
@@ -225,8 +225,8 @@ def test_a_server_that_restarts(private_server: Callable[..., Any], destination:
     meta.update_cursor(1, Cursor(at(300)))
     meta.stop()
     later.stop()
-    with meta_of(server, destination) as found:
-        assert (found.cursor(1), found.cursor(2)) == (Cursor(at(300)), Cursor(at(200)))
+    with meta_of(server, destination) as reopened:
+        assert (reopened.cursor(1), reopened.cursor(2)) == (Cursor(at(300)), Cursor(at(200)))
 
 
 def test_a_server_that_is_not_there() -> None:
@@ -235,7 +235,7 @@ def test_a_server_that_is_not_there() -> None:
 
 
 class Wire:
-    """Between a client and ZooKeeper; it can be cut, and mended."""
+    """Between a client and ZooKeeper; it can be cut, and restored."""
 
     def __init__(self, hosts: str) -> None:
         host, _, port = hosts.rpartition(":")
@@ -258,14 +258,14 @@ class Wire:
                     continue
                 far = socket.create_connection(self._target)
                 self._open += [near, far]
-                for one, other in ((near, far), (far, near)):
-                    threading.Thread(target=self._carry, args=(one, other), daemon=True).start()
+                for sender, other in ((near, far), (far, near)):
+                    threading.Thread(target=self._carry, args=(sender, other), daemon=True).start()
 
-    def _carry(self, one: socket.socket, other: socket.socket) -> None:
+    def _carry(self, sender: socket.socket, other: socket.socket) -> None:
         with suppress(OSError):
-            while data := one.recv(65536):
+            while data := sender.recv(65536):
                 other.sendall(data)
-        for end in (one, other):
+        for end in (sender, other):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
@@ -361,7 +361,7 @@ def test_a_fence_holds_after_a_lost_session(zookeeper: ZooKeeper, destination: s
     old.stop()
 
 
-def test_the_place_of_capture(zookeeper: ZooKeeper, destination: str, canal: Any) -> None:
+def test_the_position_of_capture(zookeeper: ZooKeeper, destination: str, canal: Any) -> None:
     tree = ZooKeeperTree(zookeeper.hosts)
     path = f"/otter/canal/destinations/{destination}"
     fence = claim(tree, f"{path}/epoch")

@@ -63,8 +63,8 @@ class MySQL(DatabaseServer):
     def command(self) -> list[str]:
         share = self.home / self.release.share
         as_root = ["--user=root"] if os.geteuid() == 0 else []
-        places = [f"--lc-messages-dir={share}", f"--character-sets-dir={share / 'charsets'}"]
-        return [*PackageFolder(self.home).command_for(self.release.program), "--no-defaults", *places, *as_root]
+        folders = [f"--lc-messages-dir={share}", f"--character-sets-dir={share / 'charsets'}"]
+        return [*PackageFolder(self.home).command_for(self.release.program), "--no-defaults", *folders, *as_root]
 
     def tool(self, name: str) -> list[str]:
         """How to run a client program such as mysqlbinlog; only Debian's packages have any."""

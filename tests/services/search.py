@@ -1,6 +1,7 @@
 """What OpenSearch and Elasticsearch have in common: one node, on loopback, that refuses nothing for lack of disk.
 
-Invariant: ready means that the cluster's health is green, which both answer without security and without plugins.
+Invariant: ready means that the cluster's health is not red, which both answer without security and without plugins. One
+node alone is yellow when an index wants replicas.
 """
 
 import json
@@ -44,7 +45,7 @@ class SearchServer(JavaServer):
     def is_ready(self) -> bool:
         try:
             with urllib.request.urlopen(f"{self.url}/_cluster/health", timeout=5) as answer:  # noqa: S310 - our own
-                return json.load(answer)["status"] == "green"
+                return json.load(answer)["status"] != "red"
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return False
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import ByteSize
 from pyspark.sql import DataFrame, SparkSession
@@ -146,8 +147,25 @@ def test_batches_are_bounded_by_rows_and_a_transaction_that_is_too_large_is_spli
     rest = between(spark, served, table=table, startingPosition=json.dumps(inside), endingPosition=json.dumps(ends[-1]))
     offset = inside["offset"]
     expected = [(row["id"], row["_seq"], row["_row"]) for row in got.rows if row["_offset"] >= offset]
-    found = [(row.id, row._seq, row._row) for row in rest.orderBy("_seq", "_row").collect()]
-    assert [row for row in found if row[1] <= expected[-1][1]] == sorted(expected, key=lambda row: row[1:])
+    read_rows = [(row.id, row._seq, row._row) for row in rest.orderBy("_seq", "_row").collect()]
+    assert [row for row in read_rows if row[1] <= expected[-1][1]] == sorted(expected, key=lambda row: row[1:])
+
+
+def test_a_batch_ends_at_whichever_of_two_limits_comes_first(
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, table: str, tmp_path: Path
+) -> None:
+    start, small, large, most_bytes = end_of(mariadb), 20, 8, 100_000
+    execute(mariadb, *(f"INSERT INTO {table} VALUES ({i}, 'x')" for i in range(small)))
+    execute(mariadb, *(f"INSERT INTO {table} VALUES ({small + i}, REPEAT('x', 30000))" for i in range(large)))
+    caught_up(served, mariadb)
+    got, limits = Collected(), {"maxRowsPerTrigger": "8", "maxBytesPerTrigger": str(most_bytes)}
+    query = run(stream(spark, served, table=table, startingPosition=str(start), **limits), got, tmp_path, drain=True)
+    assert query.awaitTermination(120)
+    assert [row["id"] for row in got.rows] == list(range(small + large))
+    # Two times eight rows, then the rest of the small ones and what fits of the large ones, then what fits of these.
+    assert [batch.num_rows for batch in got.batches] == [8, 8, 7, 3, 2]
+    offsets = [start.offset, *(progress["sources"][0]["endOffset"]["offset"] for progress in progress_of(query))]
+    assert max(np.diff(offsets)) <= most_bytes
 
 
 def progress_of(query: Any) -> list[dict[str, Any]]:
@@ -351,10 +369,10 @@ def test_all_tables_of_a_filter_are_rows_of_json_also_after_ddl(
     frame = stream(spark, served, includeDdl="true", **options)
     assert frame.schema["_key"].dataType.simpleString() == "map<string,string>"
     assert run(frame, got, tmp_path, drain=True).awaitTermination(120)
-    found = [
+    read_rows = [
         (row["_change_type"], row["_table"], dict(row["_key"] or {}), row["before"], row["after"]) for row in got.rows
     ]
-    changes = [row for row in found if row[0] != "ddl"]
+    changes = [row for row in read_rows if row[0] != "ddl"]
     assert changes == [
         ("insert", table, {"id": "1"}, None, '{"id":1,"v":"x"}'),
         ("insert", other, {"a": "7", "b": "k"}, None, '{"a":7,"b":"k","n":"1.50"}'),

@@ -25,12 +25,16 @@ from tests.support.spark_session import MASTER_VARIABLE
 
 TOKEN = "hush-hush"
 # What a program expects of the source anywhere, here on the cluster: batch and stream, the three shapes, a restart from
-# the checkpoint, and a query that captures the database by itself (whose secret is TOKEN, too).
+# the checkpoint, also of a query that reads in the driver, a table as it is now, and queries that capture the database
+# by themselves (the secret of one is TOKEN, too).
 CONTRACT = (
     "test_contract.py::test_a_stream_is_typed_and_resumes_from_its_checkpoint[partitions]",
+    "test_contract.py::test_a_stream_is_typed_and_resumes_from_its_checkpoint[low latency]",
     "test_contract.py::test_a_range_is_a_dataframe_of_changes_of_all_tables",
     "test_change_reads.py::test_a_range_of_the_log_is_a_dataframe_in_parts",
     "test_stream_source.py::test_several_tables_are_structs_in_one_order",
+    "test_snapshot_source.py::test_a_table_is_a_dataframe_in_parts[mariadb]",
+    "test_embedded.py::test_a_query_captures_a_database_by_itself_and_resumes_from_its_checkpoint",
     "test_redaction.py::test_secrets_are_not_shown[password_options]",
 )
 
@@ -168,7 +172,9 @@ def test_the_contract_holds_on_a_cluster(cluster: SparkCluster, tmp_path: Path) 
     )
     assert ended.returncode == 0, ended.stdout[-8000:] + ended.stderr[-2000:]
     assert f"{len(CONTRACT)} passed" in ended.stdout
-    assert poll(lambda: "penstock tests" in [one["name"] for one in cluster.master.state()["completedapps"]])
+    assert poll(
+        lambda: "penstock tests" in [application["name"] for application in cluster.master.state()["completedapps"]]
+    )
     assert files_with_token(cluster.folder) == []
 
 

@@ -84,7 +84,7 @@ def test_a_query_captures_a_database_by_itself_and_resumes_from_its_checkpoint(
         f"ALTER TABLE {table} ADD COLUMN n INT FIRST",
         f"INSERT INTO {table} VALUES (5, 13, 'behind')",
     )
-    # The query may have been stopped before Spark had noted its last batch, which then comes again.
+    # The query may have been stopped before Spark had noted its last batch, which then is redelivered.
     query = run(
         follow(spark, source, table=table, startingPosition="earliest"), got, tmp_path / "checkpoint", drain=True
     )
@@ -136,13 +136,13 @@ def test_rows_from_before_the_first_query_are_read_where_the_log_does_not_name_c
 
 def processes_of(state: Path) -> list[int]:
     """The capture processes of a state folder, also those that do not serve yet."""
-    found = list[int]()
+    process_ids = list[int]()
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             words = file.read_bytes().split(b"\0")
             if b"penstock.server.embedded" in words and any(word.startswith(str(state).encode()) for word in words):
-                found.append(int(file.parent.name))
-    return found
+                process_ids.append(int(file.parent.name))
+    return process_ids
 
 
 @pytest.mark.timeout(400)

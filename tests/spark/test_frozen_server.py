@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from penstock.testing import DatabaseServer
 from tests.integration.test_frozen_servers import latest_of
-from tests.integration.test_frozen_servers import several as several  # noqa: PLC0414 - fixtures
+from tests.integration.test_frozen_servers import server_processes as server_processes  # noqa: PLC0414 - fixtures
 from tests.integration.test_frozen_servers import table as table  # noqa: PLC0414
 from tests.support.capture import end_of, execute, poll
 from tests.support.serve_process import ServeProcess
@@ -29,7 +29,7 @@ def pause_after_first(folder: Path) -> Callable[[Iterator[pa.RecordBatch]], Iter
             deadline = time.monotonic() + WAIT_S
             while not (folder / "go").exists():
                 if time.monotonic() > deadline:
-                    raise TimeoutError("the test does not let the task go on")
+                    raise TimeoutError("the test does not let the task continue")
                 time.sleep(0.05)
             yield batch.select(["id"])
 
@@ -37,17 +37,17 @@ def pause_after_first(folder: Path) -> Callable[[Iterator[pa.RecordBatch]], Iter
 
 
 def test_tasks_read_the_rest_from_another_server(
-    spark: SparkSession, mariadb: DatabaseServer, table: str, several: list[ServeProcess], tmp_path: Path
+    spark: SparkSession, mariadb: DatabaseServer, table: str, server_processes: list[ServeProcess], tmp_path: Path
 ) -> None:
     start = end_of(mariadb)
     for low in range(0, ROWS, 10):
         rows = ", ".join(f"({low + i}, REPEAT('x', 500000))" for i in range(10))
         execute(mariadb, f"INSERT INTO {table} VALUES {rows}")
     end = end_of(mariadb)
-    for process in several:
+    for process in server_processes:
         assert poll(lambda process=process: latest_of(process) >= end, 60)
     options = {
-        "server": ",".join(process.url for process in several),
+        "server": ",".join(process.url for process in server_processes),
         "table": table,
         "startingPosition": str(start),
         "endingPosition": str(end),
@@ -59,7 +59,7 @@ def test_tasks_read_the_rest_from_another_server(
         with ThreadPoolExecutor(1) as pool:
             reading = pool.submit(lambda: frame.mapInArrow(pause_after_first(tmp_path), "id INT").collect())
             assert poll((tmp_path / "started").exists, WAIT_S)
-            several[0].freeze()
+            server_processes[0].freeze()
             (tmp_path / "go").touch()
             rows = reading.result(WAIT_S)
     finally:

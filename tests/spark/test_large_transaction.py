@@ -55,11 +55,11 @@ def test_a_huge_transaction_passes_in_batches(
         query = run(frame, collect, tmp_path / "checkpoint", drain=True)
         assert query.awaitTermination(1000)
         grown_mib = peak_mib(server) - before_mib
-    firsts, lasts = [one[1] for one in seen], [one[2] for one in seen]
-    assert sum(one[0] for one in seen) == rows
+    firsts, lasts = [batch[1] for batch in seen], [batch[2] for batch in seen]
+    assert sum(batch[0] for batch in seen) == rows
     assert firsts == [1, *(last + 1 for last in lasts[:-1])]
     assert lasts[-1] == rows
-    assert {one[3] for one in seen} == {1}  # batches of one transaction have its commit version
+    assert {batch[3] for batch in seen} == {1}  # batches of one transaction have its commit version
     assert len(seen) >= size // limit
     print(f"{rows} rows, {size >> 20} MiB of log, {len(seen)} batches, server grew by {grown_mib} MiB")
     assert grown_mib < 400

@@ -55,7 +55,7 @@ def test_the_sum_is_right_after_every_batch_whatever_is_killed(
     destination, table = f"d{secrets.token_hex(4)}", f"{database(source)}.account"
     ledger = Ledger(source, table)
     mirror = Mirror()
-    with servers(tmp_path, source, [zookeeper.hosts] * 2, [destination], session_s=3.0) as several:
+    with servers(tmp_path, source, [zookeeper.hosts] * 2, [destination], session_s=3.0) as running:
         options = {"zookeeper": zookeeper.hosts, "destination": destination, "table": table, "pollMs": "100"}
 
         def start() -> Any:
@@ -71,7 +71,7 @@ def test_the_sum_is_right_after_every_batch_whatever_is_killed(
                 assert query.exception() is None, query.exception()
 
             wait_for(3)
-            find_running(several, zookeeper, destination).kill()
+            find_running(running, zookeeper, destination).kill()
             wait_for(len(mirror.sums) + 3)
             query.stop()  # in the middle of whatever it does
             query = start()

@@ -45,8 +45,8 @@ def token_options(served: Server) -> dict[str, str]:
 
 @pytest.fixture
 def password_options(mariadb: DatabaseServer, account: str, state: Path) -> dict[str, str]:
-    about = {"host": mariadb.host, "port": str(mariadb.port), "user": account, "stateDir": str(state)}
-    return {**about, "password": SECRET}
+    options = {"host": mariadb.host, "port": str(mariadb.port), "user": account, "stateDir": str(state)}
+    return {**options, "password": SECRET}
 
 
 @pytest.mark.parametrize("secret", ["token_options", "password_options"])

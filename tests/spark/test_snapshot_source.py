@@ -20,9 +20,9 @@ def server(request: pytest.FixtureRequest) -> DatabaseServer:
     return request.getfixturevalue(request.param)
 
 
-def options_of(server: DatabaseServer, table: str, **more: str) -> dict[str, str]:
-    place = {"host": server.host, "port": str(server.port), "user": server.user, "password": server.password}
-    return {**place, "table": table, **more}
+def options_of(server: DatabaseServer, table: str, **changes: str) -> dict[str, str]:
+    source = {"host": server.host, "port": str(server.port), "user": server.user, "password": server.password}
+    return {**source, "table": table, **changes}
 
 
 def _fill(server: DatabaseServer, schema: str) -> str:

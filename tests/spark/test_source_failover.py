@@ -67,7 +67,7 @@ def test_a_mirror_follows_the_standby_also_with_a_batch_that_was_planned_before(
         execute(second, "STOP SLAVE", "RESET SLAVE ALL")
         assert poll(lambda: instance.store.latest.epoch == 1, 60)
         mirror.is_broken, seen = False, len(mirror.sums)
-        query = run(frame, mirror, tmp_path)  # the batch that failed comes again, with the same `_seq`s: see Mirror
+        query = run(frame, mirror, tmp_path)  # the batch that failed is redelivered, with the same `_seq`s: see Mirror
         with (standby := Ledger(second, TABLE)):
             has_seen(seen + 4, query)
         assert poll(lambda: mirror.balances == standby.balances(), 60), (mirror.balances, standby.balances())

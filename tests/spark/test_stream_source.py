@@ -180,7 +180,7 @@ def test_a_failed_batch_is_read_again_even_from_a_new_server(
 
 
 @pytest.mark.mariadb
-def test_a_planned_batch_is_kept_for_its_query_while_others_go_on(
+def test_a_planned_batch_is_kept_for_its_query_while_others_continue(
     spark: SparkSession, private_server: Callable[..., DatabaseServer], tmp_path: Path
 ) -> None:
     """The source has purged its log, and another query has committed everything: the store still has the batch."""
@@ -314,9 +314,9 @@ def test_transactions_that_came_one_by_one_are_read_in_few_blocks(
         ]
     assert len(blocks) == 1
     fields = pa.schema([("id", pa.int32()), ("name", pa.string())])
-    found = [batch for block in blocks for batch in decode_changes(block, table, fields)]
-    assert [number for batch in found for number in batch["id"].to_pylist()] == list(range(30))
-    assert {name for batch in found for name in batch["name"].to_pylist()} == {"o", None}
+    batches = [batch for block in blocks for batch in decode_changes(block, table, fields)]
+    assert [number for batch in batches for number in batch["id"].to_pylist()] == list(range(30))
+    assert {name for batch in batches for name in batch["name"].to_pylist()} == {"o", None}
 
 
 def test_earliest_reads_what_the_source_still_has(

@@ -25,7 +25,7 @@ class OwnReader:
     """Our client."""
 
     def __init__(self, zookeeper: str, destination: str, table: str, *, timeout_s: float = 5) -> None:
-        self._cluster = CanalCluster.from_zookeeper(zookeeper, destination, retry_timeout_s=60, timeout_s=timeout_s)
+        self._cluster = CanalCluster.from_zookeeper(zookeeper, destination, retry_timeout_s=100, timeout_s=timeout_s)
         self._cluster.connect()
         self._cluster.subscribe(table.replace(".", "\\."))
 
@@ -120,7 +120,7 @@ class Work:
         self._closing.set()
         writer.join(60)
         self._is_all_written.set()  # only now is it known how many rows there are to read
-        reader.join(60)
+        reader.join(110)
         self._reader.close()
 
     def check(self) -> None:

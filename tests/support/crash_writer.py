@@ -1,7 +1,7 @@
 """A process to be killed: captures a made-up log, serves two clients, keeps their cursors, and says what is done.
 
-The log is the same in every run: what a place holds follows from its offset. So a run that resumes after a crash can be
-held against all runs before it. Killed from outside at any moment, or by itself inside of one step of a write.
+The log is the same in every run: what a position holds follows from its offset. So a run that resumes after a crash
+can be held against all runs before it. Killed from outside at any moment, or by itself inside of one step of a write.
 """
 
 import random
@@ -37,7 +37,7 @@ STEPS = {
 }
 
 
-def shelf_in(folder: Path, kind: str) -> BlockStorage:
+def storage_in(folder: Path, kind: str) -> BlockStorage:
     files = FileStorage(folder / "store", segment_bytes=SEGMENT_BYTES, sync="batch")
     return TieredStorage(9000, files) if kind == "mixed" else files
 
@@ -69,7 +69,7 @@ def captured(at: Position) -> list[Block]:
 def main(folder: Path, kind: str, seed: int, fault: str) -> None:
     chance = random.Random(seed)
     with PersistentMetaManager("d", SayingKeeper("d", folder), period_s=PERIOD_S if kind == "later" else None) as meta:
-        store = EventStore(shelf_in(folder, kind), START)
+        store = EventStore(storage_in(folder, kind), START)
         lowest = meta.lowest_cursor()
         if lowest is not None and store.latest < lowest.position:
             store.restart_at(lowest.position)  # as an instance does

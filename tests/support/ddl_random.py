@@ -147,19 +147,19 @@ class RandomDdl:
 
     def _clause(self, table: TableDefinition, names: list[str]) -> str:  # noqa: C901, PLR0911 - one per clause
         old, new = _name(self.chance.choice(names)), _name(self.chance.choice(_NAMES))
-        place = self._one_of("", "", " FIRST", f" AFTER {_name(self.chance.choice(names))}", f" AFTER {new}")
+        where = self._one_of("", "", " FIRST", f" AFTER {_name(self.chance.choice(names))}", f" AFTER {new}")
         index = _name(self.chance.choice(table.indexes).name) if table.indexes else "none"
         exists, absent = (" IF EXISTS", " IF NOT EXISTS") if self._is_mariadb and self._happens(0.3) else ("", "")
         match self.chance.randrange(17):
             case 0 | 1 | 2:
-                return f"ADD COLUMN{absent} {new} {self._definition()}{place}"
+                return f"ADD COLUMN{absent} {new} {self._definition()}{where}"
             case 3:
                 other = _name(self.chance.choice(_NAMES))
                 return f"ADD ({new} {self._definition()}, {other} {self._definition()})"
             case 4 | 5:
-                return f"MODIFY{exists} {old} {self._definition()}{place}"
+                return f"MODIFY{exists} {old} {self._definition()}{where}"
             case 6 | 7:
-                return f"CHANGE COLUMN{exists} {old} {new} {self._definition()}{place}"
+                return f"CHANGE COLUMN{exists} {old} {new} {self._definition()}{where}"
             case 8:
                 return f"DROP COLUMN{exists} {old}"
             case 9:

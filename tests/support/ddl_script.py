@@ -17,7 +17,7 @@ def beginning() -> tuple[Position, Catalogue]:
 
 
 def change_after(catalogue: Catalogue, after: Position) -> SchemaChange:
-    """The next statement of a log in which what a place holds follows from the place."""
+    """The next statement of a log in which what a position holds follows from the position."""
     chance = random.Random(f"{after}")
     at = Position(after.file, after.offset + chance.randrange(30, 200))
     if chance.random() < 0.05:

@@ -85,8 +85,8 @@ class FollowedServer:
         if not statement.startswith("SET "):
             self.compare()
 
-    def _follow(self, place: tuple[str, int], session: SqlSession) -> None:
-        for logged in self.log_since(place):
+    def _follow(self, start: tuple[str, int], session: SqlSession) -> None:
+        for logged in self.log_since(start):
             logged_session = replace(
                 session, sql_mode=SqlMode(logged.sql_mode or 0), thread=logged.thread, error=logged.error
             )
@@ -137,9 +137,9 @@ class FollowedServer:
             _same(ours, logged, f"{name} by the rows")
         return len(maps)
 
-    def _table_maps(self, place: tuple[str, int]) -> Iterator[TableSchema]:
+    def _table_maps(self, start: tuple[str, int]) -> Iterator[TableSchema]:
         version = self.row("SELECT VERSION()")[0]
-        for kind, body in self._events(place):
+        for kind, body in self._events(start):
             if kind == EventType.TABLE_MAP:
                 yield parse_table_map(body, version)
 
@@ -215,14 +215,14 @@ class FollowedServer:
         row = self.row(statement)
         return row[0], row[1]
 
-    def log_since(self, place: tuple[str, int]) -> Iterator[QueryBody]:
+    def log_since(self, start: tuple[str, int]) -> Iterator[QueryBody]:
         """The statements from there on, as the log has them."""
-        for kind, body in self._events(place):
+        for kind, body in self._events(start):
             if kind == EventType.QUERY:
                 yield cast("QueryBody", parse_body(kind, body))
 
-    def _events(self, place: tuple[str, int]) -> Iterator[tuple[int, bytes]]:
-        name, at = place
+    def _events(self, start: tuple[str, int]) -> Iterator[tuple[int, bytes]]:
+        name, at = start
         with (self.server.data / name).open("rb") as file:
             file.seek(at)
             log = file.read()

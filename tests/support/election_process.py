@@ -22,6 +22,7 @@ from penstock.coordinate import (
     SessionManager,
     ZooKeeperTree,
 )
+from penstock.coordinate.canal import election_nodes
 from penstock.coordinate.lease import boot_clock
 from penstock.errors import FencedError, PenstockError
 
@@ -71,15 +72,21 @@ class Served:
 
 
 def watch(runnings: list[Election]) -> None:
+    """Say what this server holds, and which server it knows to run each destination."""
     spans: dict[str, list[float]] = {}
+    owners: dict[str, str] = {}
     said = 0.0
     while True:
         for running in runnings:
             before = boot_clock()
             if running.is_held():
-                spans.setdefault(running.destination, [before, before])[1] = before
-            elif (span := spans.pop(running.destination, None)) is not None:
-                say("held", spans={running.destination: span})
+                spans.setdefault(running.nodes.name, [before, before])[1] = before
+            elif (span := spans.pop(running.nodes.name, None)) is not None:
+                say("held", spans={running.nodes.name: span})
+            owner = running.owner
+            if owner is not None and owners.get(running.nodes.name) != owner:
+                owners[running.nodes.name] = owner
+                say("owner", destination=running.nodes.name, owner=owner)
         if spans and before - said > _SAY_S:
             said = before
             say("held", spans=spans)
@@ -98,7 +105,12 @@ def main(settings: dict[str, Any]) -> None:
         served[name] = callbacks = Served(name, tree, fails=bool(settings.get("fails")))
         election_settings = ElectionSettings(**settings.get("running", {}))
         runnings[name] = Election(
-            session, name, settings["address"], callbacks.on_running, callbacks.on_stopped, settings=election_settings
+            session,
+            election_nodes(name),
+            settings["address"],
+            callbacks.on_running,
+            callbacks.on_stopped,
+            settings=election_settings,
         )
         balance.add(runnings[name])
     threading.Thread(target=watch, args=(list(runnings.values()),), daemon=True).start()
@@ -111,7 +123,7 @@ def main(settings: dict[str, Any]) -> None:
         command, _, name = line.strip().partition(" ")
         if command == "release":
             say("released", destination=name, done=runnings[name].release())
-        elif command == "mend":
+        elif command == "repair":
             served[name].fails = False
         elif command == "close":
             break

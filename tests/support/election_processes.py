@@ -64,6 +64,11 @@ class Process:
         of_kind = [line for line in list(self.said) if line["kind"] == kind]
         return [line for line in of_kind if destination in {None, line.get("destination")}]
 
+    def known_owner(self, destination: str) -> str | None:
+        """Return the address of the server that this one knows to run a destination."""
+        owners = [line["owner"] for line in self.lines("owner", destination)]
+        return owners[-1] if owners else None
+
     def runs(self, destination: str) -> bool:
         last = [line["kind"] for line in list(self.said) if line.get("destination") == destination]
         last = [kind for kind in last if kind in {"running", "stopped"}]

@@ -1,11 +1,14 @@
 """Logs with rows, statements, notes and marks of several tables, and what each event is."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
-from penstock.model import Column, TableName, TableSchema, WireType
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.reader import BlockReader
+from penstock.model import Column, GtidSet, TableName, TableSchema, WireType
 from tests.twins import event as ev
+from tests.twins.feed import START, feed
 from tests.twins.filter import Event
 from tests.twins.log import LogWriter
 from tests.twins.row import DELETE, INSERT, UPDATE
@@ -112,7 +115,7 @@ class FilterLog:
         self.log.add(ev.QUERY, ev.query(text.encode()))
         self.note(at, role, tables, is_boundary=True)
 
-    def place(self) -> None:
+    def position_only(self) -> None:
         self.number += 1
         at = self.log.position
         if self.log.is_mariadb:
@@ -126,9 +129,9 @@ class FilterLog:
 def filter_logs(draw: st.DrawFn, most: int = 8) -> FilterLog:
     filter_log = FilterLog(LogWriter(is_mariadb=draw(st.booleans())).open())
     for _ in range(draw(st.integers(1, most))):
-        kind = draw(st.sampled_from(("rows", "rows", "rows", "statement", "place")))
-        if kind == "place":
-            filter_log.place()
+        kind = draw(st.sampled_from(("rows", "rows", "rows", "statement", "position")))
+        if kind == "position":
+            filter_log.position_only()
         elif kind == "statement":
             filter_log.statement(draw(st.sampled_from(STATEMENTS)))
         else:
@@ -145,3 +148,9 @@ def filter_logs(draw: st.DrawFn, most: int = 8) -> FilterLog:
                     filter_log.rows(number, draw(st.sampled_from(sorted(_CHANGES))))
             filter_log.commit(with_query=draw(st.booleans()))
     return filter_log
+
+
+def blocks_of(log: FilterLog, sizes: list[int]) -> list[Block]:
+    reader = BlockReader(replace(START, gtids=GtidSet({})))
+    reader.expect_checksum(is_on=True)
+    return list(feed(reader, bytes(log.log.data), sizes))

@@ -1,6 +1,6 @@
 """A process to be killed: records a made-up log in a schema history, and says what is done.
 
-What a place of the log holds follows from the place and the tables there, so every run continues in the same log.
+What a position of the log holds follows from the position and the tables there, so every run continues in the same log.
 """
 
 import random

@@ -12,6 +12,7 @@ LONGEST = (
     "test_index_sync.py",
     "test_failover.py",
     "test_demo.py",
+    "test_demo_page.py",
     "test_lost_logs.py",
     "test_clients.py",
     "test_benchmarks.py",

@@ -110,6 +110,8 @@ class RandomWriter(threading.Thread):
                 return f"DELETE FROM {self._table} WHERE id = {key}"
             case 2:
                 return f"UPDATE IGNORE {self._table} SET id = {other} WHERE id = {key}"
+            case _ if self._kind == "integer":
+                return f"UPDATE {self._table} SET name = {text} WHERE id BETWEEN {key} AND {key} + 3"
             case _:
                 return f"UPDATE {self._table} SET name = {text} WHERE id = {key}"
 
@@ -120,9 +122,12 @@ def key_sql(kind: str, number: int, choice: random.Random) -> str:
 
 
 @contextmanager
-def written(server: DatabaseServer, name: TableName, kind: str, pause_s: float = 0.0) -> Iterator[list[RandomWriter]]:
-    stop = threading.Event()
-    writers = [RandomWriter(server, name, kind, seed, stop, pause_s) for seed in range(_WRITERS)]
+def written(
+    server: DatabaseServer, name: TableName, kind: str, pause_s: float = 0.0, *, seed: int = 0
+) -> Iterator[list[RandomWriter]]:
+    """Run writers of a table of `create_table`; fail at the end if one of them has failed."""
+    stop, first = threading.Event(), seed * _WRITERS
+    writers = [RandomWriter(server, name, kind, first + number, stop, pause_s) for number in range(_WRITERS)]
     for writer in writers:
         writer.start()
     try:

@@ -1,11 +1,11 @@
 """Destinations that only remember what they were asked for, and fail when told to."""
 
 import threading
-import time
 from collections.abc import Callable
 
 from penstock.config import InstanceSettings
 from penstock.errors import SourceConnectionError
+from penstock.testing import poll_until
 
 
 class RecordedDestinations:
@@ -64,9 +64,5 @@ class RecordedDestinations:
 
 
 def poll(condition: Callable[[], object], timeout_s: float = 10) -> bool:
-    until = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.002)
-    return True
+    """Wait until a condition holds, and return whether it does."""
+    return poll_until(lambda: bool(condition()), timeout_s)

@@ -35,22 +35,22 @@ def pair(
 
 
 def replicate(primary: DatabaseServer, replica: DatabaseServer, kind: str, *, by_gtids: bool) -> None:
-    place = f"MASTER_HOST='{primary.host}', MASTER_PORT={primary.port}, MASTER_USER='repl'"
-    place += ", MASTER_PASSWORD='secret-of-a-test', MASTER_CONNECT_RETRY=1"
+    options = f"MASTER_HOST='{primary.host}', MASTER_PORT={primary.port}, MASTER_USER='repl'"
+    options += ", MASTER_PASSWORD='secret-of-a-test', MASTER_CONNECT_RETRY=1"
     if kind.startswith("mariadb"):
-        place += f", MASTER_USE_GTID={'slave_pos' if by_gtids else 'no'}"
+        options += f", MASTER_USE_GTID={'slave_pos' if by_gtids else 'no'}"
     elif by_gtids:
-        place += ", MASTER_AUTO_POSITION=1"
+        options += ", MASTER_AUTO_POSITION=1"
     if not by_gtids:
-        file, offset = _first_place(primary, kind)
-        place += f", MASTER_LOG_FILE='{file}', MASTER_LOG_POS={offset}"
+        file, offset = _first_position(primary, kind)
+        options += f", MASTER_LOG_FILE='{file}', MASTER_LOG_POS={offset}"
     if kind == "mysql80":
-        place += ", GET_MASTER_PUBLIC_KEY=1"
+        options += ", GET_MASTER_PUBLIC_KEY=1"
     if kind == "mysql9":
-        place = place.replace("MASTER_", "SOURCE_") + ", GET_SOURCE_PUBLIC_KEY=1"
-        execute(replica, f"CHANGE REPLICATION SOURCE TO {place}", "START REPLICA")
+        options = options.replace("MASTER_", "SOURCE_") + ", GET_SOURCE_PUBLIC_KEY=1"
+        execute(replica, f"CHANGE REPLICATION SOURCE TO {options}", "START REPLICA")
     else:
-        execute(replica, f"CHANGE MASTER TO {place}", "START SLAVE")
+        execute(replica, f"CHANGE MASTER TO {options}", "START SLAVE")
     execute(primary, "CREATE DATABASE replicated")
     assert poll(lambda: has(replica, "SHOW DATABASES LIKE 'replicated'")), status(replica, kind)
 
@@ -76,7 +76,7 @@ def has(server: DatabaseServer, query: str) -> bool:
         return bool(cursor.fetchall())
 
 
-def _first_place(primary: DatabaseServer, kind: str) -> tuple[str, int]:
+def _first_position(primary: DatabaseServer, kind: str) -> tuple[str, int]:
     """Before the user for replication was made: the replica has it as well then."""
     with primary.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SHOW BINARY LOG STATUS" if kind == "mysql9" else "SHOW MASTER STATUS")

@@ -12,13 +12,14 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import ConfigurationError, SinkError
-from penstock.search import DOCUMENTS, OPERATIONS, FieldKind, SearchIndex, WriteReport
+from penstock.search import DOCUMENT_IDS, DOCUMENTS, OPERATIONS, FieldKind, SearchIndex, WriteReport
 
 FIELDS = {
     "name": FieldKind.TEXT,
     "about": FieldKind.TEXT,
     "sku": FieldKind.KEYWORD,
     "stock": FieldKind.INTEGER,
+    "serial": FieldKind.UNSIGNED,
     "price": FieldKind.FLOAT,
     "is_new": FieldKind.BOOLEAN,
     "added": FieldKind.DATE,
@@ -89,14 +90,16 @@ ODD_TEXTS = [
     *("x" * 5000, "a " * 3000, "name:" + "x" * 200, "stock:" + "9" * 400),
 ]
 
-Operation = tuple[str, int, Mapping[str, Any] | str | None]
+Document = Mapping[str, Any] | str | None
+Operation = tuple[str, int, Document] | tuple[str, int, Document, str | None]
 
 
 def table(*operations: Operation) -> pa.Table:
-    """Operations (id, version, document) as an index takes them; a None document deletes."""
-    ids, versions, documents = zip(*operations, strict=True) if operations else ((), (), ())
+    """Operations (id, version, document and perhaps routing) as an index takes them; a None document deletes."""
+    rows = [(*operation, None)[:4] for operation in operations]
+    ids, versions, documents, routings = zip(*rows, strict=True) if rows else ((), (), (), ())
     texts = [json.dumps(document) if isinstance(document, Mapping) else document for document in documents]
-    columns = {"id": list(ids), "version": list(versions), "document": texts}
+    columns = {"id": list(ids), "version": list(versions), "document": texts, "routing": list(routings)}
     return pa.table(columns, schema=OPERATIONS)
 
 
@@ -106,13 +109,23 @@ def write(index: SearchIndex, *operations: Operation) -> WriteReport:
     return report
 
 
-def found(index: SearchIndex, text: str, limit: int = 10) -> set[str]:
+def search_ids(index: SearchIndex, text: str, limit: int = 10) -> set[str]:
     return {hit.id for hit in index.search(text, limit)}
 
 
 def contents(index: SearchIndex) -> dict[str, tuple[int, Any]]:
     rows: Iterable[dict[str, Any]] = index.documents().to_pylist()
     return {row["id"]: (row["version"], json.loads(row["document"])) for row in rows}
+
+
+def listed(pages: Iterable[pa.Table]) -> list[tuple[str, int, str | None]]:
+    """Id, version and routing of all rows of some pages, in order."""
+    rows: list[tuple[str, int, str | None]] = []
+    for page in pages:
+        assert page.schema.equals(DOCUMENT_IDS)
+        assert 0 < page.num_rows <= 6000
+        rows += [(row["id"], row["version"], row["routing"]) for row in page.to_pylist()]
+    return sorted(rows, key=lambda row: (row[0], row[2] or ""))
 
 
 class SearchIndexContract:
@@ -166,7 +179,7 @@ class SearchIndexContract:
         assert index.count() == 1
         assert set(contents(index)) == {"2"}
         for text in ("", "telescope", "red", "stock:7"):
-            assert "1" not in found(index, text)
+            assert "1" not in search_ids(index, text)
 
     def test_the_highest_version_fits(self, index: SearchIndex) -> None:
         write(index, ("1", 2**63 - 1, LAMP), ("2", 0, LAMP))
@@ -196,8 +209,12 @@ class SearchIndexContract:
             pytest.param(table(("1", 1, LAMP), ("1", 2, None)), id="id twice"),
             pytest.param(table(("1", -1, LAMP)), id="negative version"),
             pytest.param(table(("1", 1, LAMP)).drop_columns(["version"]), id="no version"),
+            pytest.param(table(("1", 1, LAMP, "")).drop_columns(["id"]), id="no id"),
             pytest.param(pa.table({"id": [1], "version": [1], "document": ["{}"]}), id="number as id"),
-            pytest.param(pa.table({"id": [None], "version": [1], "document": ["{}"]}, OPERATIONS), id="null id"),
+            pytest.param(table(("1", 1, LAMP)).set_column(0, "id", pa.nulls(1, pa.string())), id="null id"),
+            pytest.param(table(("1", 1, LAMP, "a"), ("1", 2, None, "a")), id="id twice with one routing"),
+            pytest.param(table(("1", 1, LAMP, ""), ("1", 2, None)), id="id twice without routing"),
+            pytest.param(table(("1", 1, LAMP)).set_column(3, "routing", pa.array([7])), id="number as routing"),
         ],
     )
     def test_a_broken_batch_is_refused_whole(self, index: SearchIndex, broken: pa.Table) -> None:
@@ -215,6 +232,7 @@ class SearchIndexContract:
             ("bad", 2, ""),
             ("bad", 2, "null"),
             ("bad", 2, '{"name": "cut'),
+            ("bad", 2, '{"name": "\\ud83e and \\udd8a"}'),
             ("bad", 2, '{"stock": "many"}'),
             ("bad", 2, '{"stock": 9223372036854775808}'),
             ("bad", 2, '{"price": true}'),
@@ -229,7 +247,12 @@ class SearchIndexContract:
         report = write(index, ("1", 2, LAMP), bad, ("2", 2, None))
         assert (report.written, report.deleted, report.stale) == (1, 1, 0)
         (rejection,) = report.rejected
-        assert rejection.id == bad[0]
+        assert (rejection.id, rejection.version, rejection.document, rejection.routing) == (
+            bad[0],
+            2,
+            table(bad).column("document")[0].as_py(),
+            None,
+        )
         assert rejection.reason
         assert contents(index) == {"1": (2, LAMP), "bad": (1, CHAIR)}
 
@@ -244,7 +267,7 @@ class SearchIndexContract:
         }
         assert write(index, ("1", 1, spelled), ("2", 1, dict.fromkeys(FIELDS)), ("3", 1, {})).rejected == ()
         for text in ("stock:7", "price:19.5", "is_new:true", "added:2024-03-01", "sku:5", "6"):
-            assert found(index, text) == {"1"}
+            assert search_ids(index, text) == {"1"}
 
     @pytest.mark.parametrize(
         "key",
@@ -253,9 +276,22 @@ class SearchIndexContract:
     def test_ids_are_any_text(self, index: SearchIndex, key: str) -> None:
         write(index, (key, 1, LAMP))
         assert index.get(key) == LAMP
-        assert set(contents(index)) == {key} == found(index, "lamp")
+        assert set(contents(index)) == {key} == search_ids(index, "lamp")
         assert write(index, (key, 2, None)) == WriteReport(deleted=1)
         assert index.count() == 0
+
+    def test_unsigned_integers_are_whole_beyond_the_signed_ones(self, index: SearchIndex) -> None:
+        rows = [(str(row), 1, {"serial": serial}) for row, serial in enumerate((0, 2**63 - 1, 2**63, 2**64 - 1))]
+        assert write(index, *rows) == WriteReport(written=4)
+        assert contents(index) == {key: (version, document) for key, version, document in rows}
+        for key, _, document in rows:
+            assert search_ids(index, f"serial:00{document['serial']}") == {key}
+            assert listed(index.find_ids("serial", [str(document["serial"])])) == [(key, 1, None)]
+        assert search_ids(index, f"serial:{2**64}") == set()
+
+    def test_documents_may_have_escaped_characters(self, index: SearchIndex) -> None:
+        assert write(index, ("1", 1, r'{"name": "\ud83e\udd8a \uD83E\uDD8A \u00e9"}')) == WriteReport(written=1)
+        assert contents(index) == {"1": (1, {"name": "🦊 🦊 é"})}
 
     def test_documents_may_have_line_breaks(self, index: SearchIndex) -> None:
         assert write(index, ("1", 1, "\n" + json.dumps(LAMP, indent=2)), ("2", 1, CHAIR)) == WriteReport(written=2)
@@ -270,13 +306,13 @@ class SearchIndexContract:
 
     def test_the_search_box(self, index: SearchIndex) -> None:
         write(index, ("lamp", 1, LAMP), ("chair", 1, CHAIR))
-        assert {text: found(index, text) for text in SEARCHES} == SEARCHES
+        assert {text: search_ids(index, text) for text in SEARCHES} == SEARCHES
 
     @pytest.mark.parametrize("size", [0, 1])
     def test_no_text_raises(self, index: SearchIndex, size: int) -> None:
         write(index, *[("lamp", 1, LAMP)][:size])
         for text in ODD_TEXTS:
-            assert found(index, text) <= {"lamp"}
+            assert search_ids(index, text) <= {"lamp"}
 
     def test_limits_bound_the_hits(self, index: SearchIndex) -> None:
         write(index, *((str(row), 1, LAMP) for row in range(5)))
@@ -292,7 +328,7 @@ class SearchIndexContract:
         index.prepare({"name": FieldKind.TEXT})
         assert contents(index) == {"1": (1, LAMP)}
         write(index, ("2", 1, CHAIR))
-        assert found(index, "sits") == {"2"}
+        assert search_ids(index, "sits") == {"2"}
 
     @pytest.mark.parametrize(
         "fields",
@@ -308,3 +344,15 @@ class SearchIndexContract:
     def test_other_fields_are_refused(self, index: SearchIndex, fields: dict[str, FieldKind]) -> None:
         with pytest.raises(ConfigurationError, match=next(iter(fields))):
             index.prepare(fields)
+
+    def test_an_epoch_is_remembered_and_never_falls(self, index: SearchIndex) -> None:
+        index.claim_epoch(0)
+        index.claim_epoch(3)
+        index.claim_epoch(3)
+        with pytest.raises(SinkError, match=r"written with epoch 3.* epoch 2: .*raise the epoch") as caught:
+            index.claim_epoch(2)
+        assert not caught.value.transient
+        index.claim_epoch(511)
+        index.prepare(FIELDS)
+        assert write(index, ("1", 1, LAMP)) == WriteReport(written=1)
+        assert search_ids(index, "tele stock:7") == {"1"}

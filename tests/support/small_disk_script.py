@@ -212,8 +212,8 @@ def full_until_acked(folder: Path) -> None:
         acked = get_and_ack(store, "late", 6 * 8)
     assert store.problem == ""
     done.append(refused)
-    more, refused = put_until_refused(store, source)
-    done += [*more, refused]
+    blocks, refused = put_until_refused(store, source)
+    done += [*blocks, refused]
     check_says(store.problem, folder, FULL)
     store.ack("one", read(store, "one")[-1])
     with waiting_put(store, refused):
@@ -234,9 +234,9 @@ def full_until_larger(folder: Path) -> None:
     with waiting_put(store, refused):
         disk.remount("size=400k")
     done.append(refused)
-    more, _ = put_until_refused(store, source)
-    assert len(more) > 15
-    done += more
+    blocks, _ = put_until_refused(store, source)
+    assert len(blocks) > 15
+    done += blocks
     check_all_there(store, START, done)
     store.stop()
     store = opened(folder)
@@ -256,13 +256,13 @@ def full_and_opened_again(folder: Path) -> None:
         check_all_there(store, START, done)
         store.stop()
     store, source = opened(folder), Source(done[-1].end)
-    more, refused = put_until_refused(store, source)
+    blocks, refused = put_until_refused(store, source)
     check_says(store.problem, folder, FULL)
     with waiting_put(store, refused):
         disk.remount("size=400k")
     store.stop()
     store = opened(folder)
-    check_all_there(store, START, [*done, *more, refused])
+    check_all_there(store, START, [*done, *blocks, refused])
     store.stop()
 
 
@@ -359,8 +359,8 @@ def read_only_for_a_while(folder: Path) -> None:
     done = [source.next() for _ in range(5)]
     assert store.put(done)
     disk.cover()
-    more, refused = put_until_refused(store, source)
-    done += more
+    blocks, refused = put_until_refused(store, source)
+    done += blocks
     check_says(store.problem, folder, READ_ONLY)
     assert store.latest == done[-1].end
     assert read(store, "one")[-1] == done[-1].end
@@ -496,8 +496,8 @@ def mixed_waits(folder: Path, kind: str) -> None:
             done.append(source.next())
             assert store.put(done[-1], _DEADLINE_S)
         disk.cover()
-    more, refused = put_until_refused(store, source)
-    done += more
+    blocks, refused = put_until_refused(store, source)
+    done += blocks
     check_says(store.problem, folder, FULL if kind == "full" else READ_ONLY)
     store.ack("fast", read(store, "fast")[-1])  # all that was put
     assert store.sequences("fast")[2] == 6 * len(done) - 1
@@ -527,8 +527,8 @@ def mixed_until_acked(folder: Path) -> None:
     with waiting_put(store, refused):
         acked = get_and_ack(store, "slow", 6 * 6)
     done.append(refused)
-    more, _ = put_until_refused(store, source)
-    done += more
+    blocks, _ = put_until_refused(store, source)
+    done += blocks
     check_all_there(store, acked, done)
     store.ack("slow", read(store, "slow")[-1])
     for _ in range(20):
@@ -622,11 +622,11 @@ def with_many_clients(folder: Path) -> Path:
 
 def check_kept(folder: Path, offset: int) -> None:
     """As somebody else finds it."""
-    keeper = FileMetaBackend("d", folder)
-    records = {record.client_id: record for record in keeper.read_records()}
+    backend = FileMetaBackend("d", folder)
+    records = {record.client_id: record for record in backend.read_records()}
     assert len(records) == 50
     assert records[7].cursor == cursor_at(offset)
-    json.loads(keeper.path.read_bytes())  # not that of meta.dat.previous
+    json.loads(backend.path.read_bytes())  # not that of meta.dat.previous
 
 
 def check_not_kept(change: Callable[[], object], path: Path, reason: str) -> None:

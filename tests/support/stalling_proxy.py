@@ -1,4 +1,5 @@
-"""A way to a server that stalls in the middle of a long answer, for as long as a test likes."""
+"""A way to a server that stalls in the middle of a long answer, for as long as a test likes; or leads to another
+server from then on."""
 
 import socket
 import threading
@@ -21,7 +22,7 @@ class StallingProxy:
     An answer stalls when a connection has carried more than `stall_after_bytes` of answers; after `resume` none does.
     """
 
-    def __init__(self, port: int, stall_after_bytes: int) -> None:
+    def __init__(self, port: int, stall_after_bytes: int = 1 << 62) -> None:
         self._target, self._limit = port, stall_after_bytes
         self.has_stalled, self._is_resumed = threading.Event(), threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -44,6 +45,10 @@ class StallingProxy:
     def resume(self) -> None:
         """Let everything pass from now on."""
         self._is_resumed.set()
+
+    def switch_to(self, port: int) -> None:
+        """Pass connections that are opened from now on to another port; those that are open stay."""
+        self._target = port
 
     def _start(self, work: Callable[..., None], *arguments: object) -> None:
         thread = threading.Thread(target=work, args=arguments, name="stalling-proxy", daemon=True)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.model import Position
 from penstock.store import BatchSize
@@ -48,7 +49,7 @@ class Model:
     whole: set[str] = field(default_factory=set[str])  # those that want whole transactions
     ahead: dict[str, Position] = field(default_factory=dict[str, Position])  # those that have acked what is not here
 
-    def place(self, sequence: int) -> Position:
+    def position_of(self, sequence: int) -> Position:
         return self.log[sequence].end if sequence >= 0 else self.start
 
     @property
@@ -83,7 +84,7 @@ class Model:
             if passed and passed[-1] > self.clients[name][1]:
                 self.clients[name] = [passed[-1], passed[-1]]
                 self.starts[name] = passed[-1]
-            if self.place(self.boundary) >= position:
+            if self.position_of(self.boundary) >= position:
                 del self.ahead[name]
 
     def last_boundary(self, start: int, sequence: int) -> int:
@@ -104,8 +105,8 @@ class Model:
                 kept_blocks.append(replace(block, last=min(block.last, end), items=kept))
             first = block.last + 1
         self.blocks, self.log, self.left = kept_blocks, self.log[: end + 1], min(self.left, end)
-        for places in self.clients.values():
-            places[:] = [min(place, end) for place in places]
+        for positions in self.clients.values():
+            positions[:] = [min(position, end) for position in positions]
 
     def has_room(self, blocks: Sequence[ModelBlock]) -> bool:
         count = sum(len(block.items) for block in blocks)
@@ -142,3 +143,10 @@ class Model:
     def ack_of(self, first: int, last: int) -> Position | None:
         ends = [item.end for item in self.log[first : last + 1] if item.is_boundary]
         return ends[-1] if ends else None
+
+
+def are_bytes_right(block: Block) -> bool:
+    """Each byte says where in the file it is."""
+    data, starts, sizes = block.raw
+    ends = zip(starts.tolist(), sizes.tolist(), block.column("position").tolist(), strict=True)
+    return all(data[start] == at % 256 and data[start + size - 1] == (at + size - 1) % 256 for start, size, at in ends)

@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 def blocks_between(server: DatabaseServer, start: Position, end: Position) -> Iterator[Block]:
-    """Of the log as it is, with all that lies between two places."""
+    """Of the log as it is, with all that lies between two positions."""
     with BinlogStream(source_of(server), start) as stream:
         for block in stream:
             if block is not None and len(part := block.between(start, end)):

@@ -25,10 +25,10 @@ class Event:
 
 @dataclass
 class Kept:
-    """Of one block: positions, and which of them are places only."""
+    """What is kept of one block: positions, and which of them are kept as positions only."""
 
     positions: list[int]
-    places: set[int] = field(default_factory=set[int])
+    position_only: set[int] = field(default_factory=set[int])
     is_whole: bool = False
 
 
@@ -57,7 +57,7 @@ class Filter:
         if shown and not held and not is_left_open and not {HIDE, DROP} & {*verdicts.values()}:
             return Kept([event.position for event in events], is_whole=True)
         shown = is_inside and shown
-        kept, places = list[Event](), set[int]()
+        kept, position_only = list[Event](), set[int]()
         for transaction, members in groupby(events, key=lambda event: event.transaction):
             group = list(members)
             stays = [
@@ -73,12 +73,12 @@ class Filter:
                 self.shown, self.held = is_wanted, stays[last:]
             if is_wanted and last:
                 kept += stays[:last]
-            places |= {event.position for event in group if verdicts[event] in (HIDE, DROP) or not is_wanted}
+            position_only |= {event.position for event in group if verdicts[event] in (HIDE, DROP) or not is_wanted}
             shown = False
         boundaries = [event for event in events if event.is_boundary]
         kept += [event for event in boundaries if event not in kept] if kept else boundaries[-1:]
         positions = sorted(event.position for event in kept)
-        return Kept(positions, places & {*positions})
+        return Kept(positions, position_only & {*positions})
 
     def verdicts(self, events: Sequence[Event]) -> list[str]:
         verdicts = [self.verdict(event) for event in events]

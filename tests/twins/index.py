@@ -98,7 +98,7 @@ def index(data: bytes, at: int, end: int, state: State, capacity: int) -> tuple[
 
 
 def _unwrapped(low: int, before: int) -> int:
-    """End positions have 32 bits; the place nearest after, or not far before, the last one is meant."""
+    """End positions have 32 bits; the position nearest after, or not far before, the last one is meant."""
     position = before >> 32 << 32 | low
     return position + (1 << 32) if position < before - (1 << 31) else position
 

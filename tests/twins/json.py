@@ -218,19 +218,19 @@ class _Reader:
 
     def _key(self, at: int, end: int, header: int, width: int, i: int) -> str:
         entry = at + 2 * width + i * (width + 2)
-        place, size = at + self._number(entry, end, width), self._number(entry + width, end, 2)
-        _require(place >= at + header)
+        start, size = at + self._number(entry, end, width), self._number(entry + width, end, 2)
+        _require(start >= at + header)
         self._spend(size)
-        return characters(self._take(place, end, size))
+        return characters(self._take(start, end, size))
 
     def _value(self, at: int, end: int, header: int, width: int, rest: int, depth: int) -> Any:
         entry = at + header - rest * (width + 1)
         kind = self.raw[entry]
         if kind in (_INLINED if width == 2 else _INLINED_LARGE):
             return self.read(kind, entry + 1, entry + 1 + width, depth + 1)
-        place = at + self._number(entry + 1, end, width)
-        _require(at + header <= place < end)
-        return self.read(kind, place, end, depth + 1)
+        start = at + self._number(entry + 1, end, width)
+        _require(at + header <= start < end)
+        return self.read(kind, start, end, depth + 1)
 
 
 def _require(is_fine: bool) -> None:

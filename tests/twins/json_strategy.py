@@ -126,14 +126,14 @@ def diffs(draw: st.DrawFn, value: Any) -> bytes:
 @st.composite
 def _diff(draw: st.DrawFn, root: list[Any]) -> bytes:
     """Change the document and say how."""
-    legs, parent, place = list[Leg](), root, 0
-    while draw(st.integers(0, 3)) and isinstance(parent[place], list | dict) and parent[place]:
-        parent = parent[place]
-        place = draw(st.sampled_from(sorted(parent)) if isinstance(parent, dict) else st.integers(0, len(parent) - 1))
-        legs.append(_leg(draw, parent, place))
+    legs, parent, step = list[Leg](), root, 0
+    while draw(st.integers(0, 3)) and isinstance(parent[step], list | dict) and parent[step]:
+        parent = parent[step]
+        step = draw(st.sampled_from(sorted(parent)) if isinstance(parent, dict) else st.integers(0, len(parent) - 1))
+        legs.append(_leg(draw, parent, step))
     new = draw(st.one_of(SCALARS, VALUES))
     operation = draw(st.sampled_from((REPLACE, INSERT, REMOVE)))
-    inside = parent[place]
+    inside = parent[step]
     if operation == INSERT and isinstance(inside, list):
         index = draw(st.integers(0, len(inside) + 2))
         inside.insert(index, new)
@@ -143,16 +143,16 @@ def _diff(draw: st.DrawFn, root: list[Any]) -> bytes:
         inside[key] = new
         return write_diff(INSERT, [*legs, key], encode(new))
     if operation == REMOVE and legs:
-        del parent[place]
+        del parent[step]
         return write_diff(REMOVE, legs)
-    parent[place] = new
+    parent[step] = new
     return write_diff(REPLACE, legs, encode(new))
 
 
-def _leg(draw: st.DrawFn, parent: Any, place: Any) -> Leg:
+def _leg(draw: st.DrawFn, parent: Any, step: Any) -> Leg:
     if isinstance(parent, dict):
-        return place
-    return (len(parent) - 1 - place, True) if draw(st.booleans()) else (place, False)
+        return step
+    return (len(parent) - 1 - step, True) if draw(st.booleans()) else (step, False)
 
 
 @st.composite

@@ -131,8 +131,8 @@ class LogWriter:
         kinds = _KINDS[change]
         for number, (row, start) in enumerate(zip(images, starts, strict=True)):
             image_kind = kinds[number % 2 if change == UPDATE else 0]
-            place = self.file, at + start, self._transaction, self._ordinal, number
-            self.images.append(Image(table, image_kind, row, *place, self._gtid, self._commit_us))
+            row_key = self.file, at + start, self._transaction, self._ordinal, number
+            self.images.append(Image(table, image_kind, row, *row_key, self._gtid, self._commit_us))
         self._ordinal += 1
 
     def commit(self, *, with_query: bool = False) -> None:

@@ -31,5 +31,5 @@ def _kernels_in(module: ModuleType) -> list[Kernel]:
 
 
 if __name__ == "__main__":
-    for one in find_kernels():
-        _ = one.compiled
+    for kernel in find_kernels():
+        _ = kernel.compiled

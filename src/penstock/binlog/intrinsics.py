@@ -16,7 +16,7 @@ _PAIR = ir.VectorType(ir.IntType(64), 2)
 _NOT_ASCII = 0x8080808080808080
 
 
-def _place(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
+def _address(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
     """Return the pointer to array[at]."""
     return builder.gep(make_array(kind)(context, builder, value=array).data, [at])
 
@@ -27,8 +27,8 @@ def memcpy(_typing: Any, out: Any, _to: Any, data: Any, _at: Any, _size: Any) ->
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         out, to, data, at, size = args
-        into = _place(context, builder, signature.args[0], out, to)
-        cgutils.raw_memcpy(builder, into, _place(context, builder, signature.args[2], data, at), size, 1)
+        into = _address(context, builder, signature.args[0], out, to)
+        cgutils.raw_memcpy(builder, into, _address(context, builder, signature.args[2], data, at), size, 1)
         return context.get_dummy_value()
 
     return types.void(out, _WORD, data, _WORD, _WORD), generate
@@ -40,8 +40,8 @@ def copy_chunk(_typing: Any, out: Any, _to: Any, data: Any, _at: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         out, to, data, at = args
-        into = _place(context, builder, signature.args[0], out, to)
-        source = _place(context, builder, signature.args[2], data, at)
+        into = _address(context, builder, signature.args[0], out, to)
+        source = _address(context, builder, signature.args[2], data, at)
         cgutils.raw_memcpy(builder, into, source, ir.IntType(64)(CHUNK), 1)
         return context.get_dummy_value()
 
@@ -55,9 +55,9 @@ def copy_eight(_typing: Any, out: Any, _to: Any, data: Any, _at: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         out, to, data, at = args
         word = context.get_value_type(_WORD)
-        source = _place(context, builder, signature.args[2], data, at)
+        source = _address(context, builder, signature.args[2], data, at)
         value = builder.load(builder.bitcast(source, word.as_pointer()))
-        into = _place(context, builder, signature.args[0], out, to)
+        into = _address(context, builder, signature.args[0], out, to)
         store = builder.store(value, builder.bitcast(into, word.as_pointer()))
         value.align = store.align = 1
         return builder.and_(value, context.get_constant(types.uint64, _NOT_ASCII))
@@ -104,7 +104,7 @@ def fold(_typing: Any, data: Any, _at: Any, _steps: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array, at, steps = args
-        first = _place(context, builder, signature.args[0], array, at)
+        first = _address(context, builder, signature.args[0], array, at)
         multiply = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(_PAIR, [_PAIR, _PAIR, ir.IntType(8)]), "llvm.x86.pclmulqdq"
         )

@@ -57,8 +57,8 @@ def callable_of(kernel: Kernel) -> Callable[..., Any]:
 
 @cache
 def _announce_compilation() -> None:
-    """Say once in a process that kernels are being compiled: it takes up to a minute without any other output."""
-    log.warning("compiling kernels for this machine; the next run finds them on disk, and starts at once")
+    """Print once in a process that kernels are being compiled: it takes up to a minute without any other output."""
+    log.warning("compiling kernels for this machine: the next run loads them from disk and starts at once")
 
 
 # -- on disk

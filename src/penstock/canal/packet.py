@@ -190,7 +190,7 @@ class FrameSocket:
         return bytes(body)
 
     def _read_exactly(self, size: int, deadline: float) -> bytes:
-        """Read so many bytes before the deadline."""
+        """Read `size` bytes before the deadline."""
         self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
         try:
             piece = self._socket.recv(size)

@@ -12,6 +12,7 @@ from penstock.binlog.kernel import inlined
 from penstock.canal.schema import number_of
 
 _PAIR_KEY, _PAIR_VALUE = number_of("Pair", "key"), number_of("Pair", "value")
+_ONE_BYTE = [bytes([number]) for number in range(0x80)]
 _SEVEN, _MORE, _LOW = np.uint64(7), np.uint64(0x80), np.uint64(0x7F)
 
 
@@ -39,6 +40,8 @@ def write_varint(number: Any, out: Any, at: Any) -> Any:
 
 def encode_varint(number: int) -> bytes:
     """Encode a number as varint."""
+    if 0 <= number < 0x80:
+        return _ONE_BYTE[number]
     number &= (1 << 64) - 1
     raw = bytearray()
     while number >= 0x80:

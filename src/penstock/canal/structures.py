@@ -67,7 +67,10 @@ class HandshakeReply(ProtobufStructure):
 
 @dataclass(frozen=True, slots=True)
 class AckReply(ProtobufStructure):
-    """The outcome of a request: code 0 is success."""
+    """The outcome of a request: code 0 is success.
+
+    reply = AckReply(error_code=400, error_message="no such destination")
+    """
 
     message: ClassVar[str] = "Ack"
     error_code: int = 0

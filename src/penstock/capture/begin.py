@@ -19,8 +19,8 @@ BeginKind = Literal["cursor", "store", "configured", "end"]
 
 @dataclass(frozen=True, slots=True)
 class CaptureStart:
-    """The position at which an instance began to read the log, and why. `end` means the end of the log, because no
-    cursor was found; `reason` says where one was looked for."""
+    """The position at which an instance began to read the binlog, and why. The kind `end` means the end of the binlog,
+    because no cursor was found; `reason` says where cursors were looked for."""
 
     kind: BeginKind
     position: Position
@@ -50,7 +50,7 @@ def explain_start(
 def log_start(settings: InstanceSettings, begin: CaptureStart) -> None:
     """Log where an instance begins; a warning when that is the end of the log and a cursor could have been there."""
     is_unasked = begin.kind == "end" and settings.start is None and settings.meta_kind != "memory"
-    text = "started at the end of the log" if begin.kind == "end" else "started"
+    text = "started at the end of the binlog" if begin.kind == "end" else "started"
     level = logging.WARNING if is_unasked else logging.INFO
     log.log(level, "%s destination=%s position=%s reason=%s", text, settings.destination, begin.position, begin.reason)
 

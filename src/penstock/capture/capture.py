@@ -261,7 +261,10 @@ class Capture:
             origin.check(is_standby=True)
         except PenstockError as problem:
             log.warning(
-                "switch to standby failed destination=%s reason=%s standby_reason=%s", self._destination, error, problem
+                "switch to standby failed destination=%s primary_error=%s standby_error=%s",
+                self._destination,
+                error,
+                problem,
             )
             return False
         self._enter_state(InstanceState.SWITCHING, f"to {other.address}: {error}")

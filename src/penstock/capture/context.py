@@ -23,7 +23,8 @@ Stage = Callable[[Block], Block]
 
 @dataclass(frozen=True, slots=True)
 class CaptureContext:
-    """The parts of an instance that capture reads and changes, and what others do when it jumps."""
+    """The parts of an instance that capture reads and changes. `on_jump` is called before capture resumes at a position
+    that does not follow the last one: with the position before, None if nothing before it counts, and the new one."""
 
     settings: InstanceSettings
     log: SourceLog

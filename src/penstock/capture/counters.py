@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from penstock.binlog.events.block import Block
+from penstock.model import Position
 
-_HIDDEN = {"clock", "seconds", "moved_at"}
+_HIDDEN = {"clock", "seconds", "moved_at", "read_to"}
 STAGES = ("source", "index", "tables", "filter", "store")
 
 
@@ -32,6 +33,7 @@ class CaptureCounters:
     # putting into the store, in which `blocked_s` was spent waiting for room.
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
     blocked_s: float = 0.0
+    read_to: Position | None = None  # where the last block ends, maybe inside of a transaction that is read again later
     moved_at: float | None = None  # by `clock`: when the source last gave a block, or a sign of life
     clock: Callable[[], float] = time.perf_counter
 
@@ -43,6 +45,7 @@ class CaptureCounters:
         self.transactions += block.boundaries.size
         bounds = block.index.bounds
         self.bytes += int(bounds[-1]) - int(bounds[0])
+        self.read_to = block.end if len(block) else self.read_to
 
     def count_heartbeat(self) -> None:
         """Note that the source answered, with nothing new."""

@@ -115,7 +115,8 @@ class LogIdentity:
             raise ConfigurationError(f"there is no epoch after {MAX_EPOCH}: start over, as another destination")
         self._save(SourceRecord(epoch, address, server, {}, by_gtids, is_reset))
         log.warning(
-            "binlog of the source was replaced, epoch of positions raised destination=%s epoch=%d source=%s server=%s",
+            "source has another binlog than before, epoch of positions raised destination=%s epoch=%d source=%s"
+            " server=%s: new positions are ordered after all positions of the old binlog",
             self._destination, epoch, address, server or "without uuid",
         )  # fmt: skip
         return epoch

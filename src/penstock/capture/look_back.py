@@ -54,7 +54,7 @@ class PreparedSearch:
                 prepared = self._scan_part(begin, end)
             except PositionLostError as error:
                 log.info(
-                    "search for prepared XA transactions stopped at purged log destination=%s reason=%s",
+                    "search for prepared XA transactions stopped at purged binlog files destination=%s reason=%s",
                     self._destination,
                     error,
                 )
@@ -82,7 +82,10 @@ class PreparedSearch:
     def _scan_part(self, begin: Position, end: Position) -> dict[str, PreparedTransaction]:
         """Return the XA transactions that are prepared at the end of a part of the log, by XA id."""
         log.info(
-            "searching the log for prepared XA transactions destination=%s from=%s to=%s", self._destination, begin, end
+            "searching the binlog for prepared XA transactions destination=%s from=%s to=%s",
+            self._destination,
+            begin,
+            end,
         )
         scanned = _ScannedTransactions()
         resolver = XaResolver(scanned)

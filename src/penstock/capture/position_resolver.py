@@ -62,7 +62,8 @@ class PositionResolver:
             oldest = self._source.inventory().oldest
             if point.us < self._source.file_identity(oldest.file).began * 1_000_000:
                 log.warning(
-                    "start is before the oldest binlog, begins there destination=%s source=%s start=%s oldest=%s",
+                    "start is before the oldest binlog destination=%s source=%s start=%s oldest=%s: capture begins at"
+                    " the oldest",
                     self._destination,
                     self._source.address,
                     text,
@@ -199,7 +200,7 @@ class PositionResolver:
     def _log_server_warning(self, text: str) -> None:
         """Log what `ServerLog` would tell a user of the command line."""
         log.info(
-            "source's log read for a start position destination=%s source=%s message=%s",
+            "binlog read to find the start position destination=%s source=%s message=%s",
             *(self._destination, self._source.address, text),
         )
 
@@ -217,7 +218,7 @@ def check_start(text: str | None) -> None:
 def _stored_error() -> ConfigurationError:
     """Return the error for the start `stored`, which only readers of a running server can use."""
     return ConfigurationError(
-        "stored is for who reads from a running server: here write earliest, latest, a position, a time or GTIDs"
+        "stored is for clients of a running server: here write earliest, latest, a position, a time or GTIDs"
     )
 
 

@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 MEMORY_BYTES = 64 << 20  # of events of prepared transactions, of one instance
 READER_BYTES = 16 << 20  # for one reader of a part of the log
-_MAX_CLOSED = 10_000  # transactions whose outcome is known that are remembered, for who reads their part again
-_SAVED_AFTER_S = 1.0  # prepared for so long, a transaction is saved
+_MAX_CLOSED = 10_000  # transactions with a known outcome that are remembered, for readers of the same range
+_SAVED_AFTER_S = 1.0  # a transaction that was prepared longer ago is saved
 _WRITTEN_EVERY_S = 10.0  # at least, while something is prepared: from there on the log is searched after a crash
 _SHOWN = 20
 
@@ -158,12 +158,13 @@ class PreparedTransactions:
         return transaction
 
     def find_closed(self, xid: str, outcome: Position) -> PreparedTransaction | None:
-        """Return the transaction that was closed by the statement which ends there, if that is still remembered."""
+        """Return the prepared transaction that was committed or rolled back by the statement that ends at `outcome`;
+        None if there was none, or it is forgotten: only the last ones are remembered."""
         with self._lock:
             return self._closed.get((xid, outcome))
 
     def close(self, xid: str, outcome: Position) -> None:
-        """Note that the statement which ends at `outcome` committed a transaction or rolled it back."""
+        """Record that the statement which ends at `outcome` committed a prepared transaction, or rolled it back."""
         with self._lock:
             closed = self._find_open(xid, outcome)
             if closed is not None:

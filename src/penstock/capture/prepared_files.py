@@ -69,7 +69,7 @@ class PreparedFiles:
             return None, []
         except (OSError, ValueError, KeyError, TypeError) as error:
             log.warning(
-                "prepared XA transactions not loaded destination=%s file=%s reason=%r: the log is searched for them",
+                "prepared XA transactions not loaded destination=%s file=%s reason=%r: the binlog is searched for them",
                 *(self._destination, self._list_path, error),
             )
             return None, []
@@ -160,8 +160,8 @@ class PreparedFiles:
         """Log once that the folder cannot be written."""
         if not self._problem:
             log.warning(
-                "prepared XA transactions not persisted destination=%s folder=%s reason=%s: a restart reads the log"
-                " for them",
+                "prepared XA transactions not persisted destination=%s folder=%s reason=%s: a restart searches the"
+                " binlog for them",
                 *(self._destination, self._folder, error),
             )
         self._problem = str(error)

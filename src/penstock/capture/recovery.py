@@ -104,7 +104,7 @@ class Recovery:
             return
         self._lacking_since = time.monotonic()
         log.warning(
-            "waiting for standby to catch up destination=%s source=%s lacks=%s timeout_s=%g",
+            "waiting for standby to catch up destination=%s source=%s missing_gtids=%s timeout_s=%g",
             self._destination, address, lacking.text, self._context.settings.failover.window_s,
         )  # fmt: skip
 
@@ -114,7 +114,8 @@ class Recovery:
         self._lacking_since = None
         if plan.lost is not None:
             log.error(
-                "captured transactions missing on the new source destination=%s source=%s gtids=%s: compare the data",
+                "captured transactions missing on the new source destination=%s source=%s gtids=%s: compare the target"
+                " with the source",
                 self._destination, source.address, plan.lost.text,
             )  # fmt: skip
         if plan.needs_probe and not self._accepts_gtids(start, source):
@@ -132,7 +133,7 @@ class Recovery:
         context.on_jump(start if by_gtids else None, position)  # by time, statements may be read twice
         context.store.continue_at(position, context.log.translate)
         log.warning(
-            "resuming in another log destination=%s source=%s previous=%s position=%s by=%s",
+            "resuming in another binlog destination=%s source=%s previous=%s position=%s by=%s",
             self._destination, source.address, start, position, "GTIDs" if by_gtids else "position",
         )  # fmt: skip
         return position, by_gtids
@@ -145,7 +146,8 @@ class Recovery:
                 return any(stream.is_flowing for _ in stream)
         except PositionLostError as error:
             log.error(  # noqa: TRY400 - the reason is in its text
-                "GTIDs not usable destination=%s source=%s reason=%s: resuming by time, compare the data",
+                "GTIDs not usable destination=%s source=%s reason=%s: resuming by time; compare the target with the"
+                " source",
                 self._destination, source.address, error,
             )  # fmt: skip
             return False
@@ -171,7 +173,9 @@ class Recovery:
                 raise PositionLostError(problem) if problem else error
             case ResumeAtOldest():
                 log.info(
-                    "gap in the log has no transactions, nothing is lost destination=%s gap=%s", self._destination, gap
+                    "gap in the binlog has no transactions destination=%s gap=%s: nothing is lost",
+                    self._destination,
+                    gap,
                 )
                 oldest = facts.inventory.oldest
                 context.store.continue_at(
@@ -182,7 +186,8 @@ class Recovery:
                     self._repair(gap)
                 else:
                     log.error(
-                        "changes skipped destination=%s reason=%s: compare the data", self._destination, plan.problem
+                        "changes skipped destination=%s after=%s reason=%s: compare the target with the source",
+                        *(self._destination, start, plan.problem),
                     )
                 self._skip(facts, plan, source)
 

@@ -135,7 +135,7 @@ def _open_history(
     if read or not is_incomplete(folder):
         return history, read[0].later if read else None
     log.info(
-        "table schemas read from the source again destination=%s folder=%s reason=the schema history is incomplete",
+        "re-reading table schemas from the source destination=%s folder=%s reason=the schema history is incomplete",
         settings.destination,
         folder,
     )

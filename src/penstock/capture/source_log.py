@@ -15,6 +15,7 @@ from penstock.capture.prepared import READER_BYTES, PreparedTransactions
 from penstock.config import DirectorySettings, InstanceSettings, SourceSettings
 from penstock.errors import NotRunningError, PositionLostError, ServerIdTakenError, SourceConnectionError
 from penstock.filter import BlockFilter
+from penstock.meta import SourceRecord
 from penstock.model import Position
 from penstock.source import BinlogSource, LogInventory, LogStream, open_source
 from penstock.source.binlog_source import FIRST
@@ -82,7 +83,8 @@ class SourceLog:
             if self._settings.source.server_id is None:
                 before, self._server_id = self._server_id, random_server_id()
                 log.warning(
-                    "server id replaced destination=%s server_id=%d before=%d: another replica uses that one",
+                    "replica server id changed destination=%s server_id=%d before=%d: another replica of the source"
+                    " uses the id from before",
                     self._settings.destination, self._server_id, before,
                 )  # fmt: skip
             raise
@@ -165,12 +167,20 @@ class SourceLog:
         """Leave out the rows of a prepared transaction that the log no longer has, or raise, by `on_purged`."""
         if self._settings.on_purged != "latest":
             raise error
-        log.error("changes skipped destination=%s reason=%s: compare the data", self._settings.destination, error)
+        log.error(
+            "changes skipped destination=%s reason=%s: compare the target with the source",
+            *(self._settings.destination, error),
+        )
 
     @property
     def epoch(self) -> int:
         """Return the number of the current epoch."""
         return self._identity.epoch
+
+    @property
+    def record(self) -> SourceRecord:
+        """Return what is known of the log that is followed: its server and the identities of its files."""
+        return self._identity.record
 
     @property
     def resolver(self) -> PositionResolver:

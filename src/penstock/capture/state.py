@@ -21,7 +21,7 @@ class InstanceState(Enum):
     BLOCKED = "blocked"  # the store is full: the log is not read until clients ack
     RECONNECTING = "reconnecting"
     SWITCHING = "switching"  # to another server, or to a log that was reset
-    PAUSED = "paused"  # by hand
+    PAUSED = "paused"  # manually
     STOPPED = "stopped"
     FAILED = "failed"  # and does not continue automatically
 

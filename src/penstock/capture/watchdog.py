@@ -18,8 +18,9 @@ _END_EVERY_S = 10.0
 
 
 class Watchdog:
-    """Asks one instance's source from outside, in its own thread. With a standby it polls the source, and calls
-    `on_dead` when that does not answer; `on_oldest` gets the position at which the log begins."""
+    """Checks the source of one instance over connections and in a thread of its own. With a standby it runs health
+    checks, and calls `on_dead` when the source does not answer. It calls `on_oldest` with the position at which the
+    source's binlog begins now."""
 
     def __init__(
         self,
@@ -115,10 +116,8 @@ class Watchdog:
         is_short = hours < self._settings.retention_warning_h
         if is_short and not self._is_warned:
             log.warning(
-                "source purges needed log soon hours=%.1f destination=%s position=%s: let clients ack, or retain the"
-                " log longer with binlog_expire_logs_seconds",
-                hours,
-                self._settings.destination,
-                needed,
+                "source will soon purge binlog that is still needed destination=%s hours=%.1f position=%s: let clients"
+                " ack, or let the source retain its binlog longer (binlog_expire_logs_seconds)",
+                *(self._settings.destination, hours, needed),
             )
         self._is_warned = is_short

@@ -12,10 +12,15 @@ FORMATS = ("text", "json", "sql", "csv", "arrow", "parquet")
 
 
 def binlog(  # noqa: PLR0917 - options are keywords on the command line
-    files: Annotated[list[Path] | None, typer.Argument(help="Log files, in their order; - for the input.")] = None,
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Binlog files, in their order; - for standard input.")
+    ] = None,
     host: Annotated[
         str | None,
-        typer.Option(help="Read a server's own log instead of files; with files, look up column names there."),
+        typer.Option(
+            help="Read the binlog of this MySQL or MariaDB server instead of files; with files, look up column names"
+            " on this server."
+        ),
     ] = None,
     port: Port = 3306,
     user: Annotated[
@@ -28,24 +33,31 @@ def binlog(  # noqa: PLR0917 - options are keywords on the command line
     password: Password = "",
     since: Annotated[
         str | None,
-        typer.Option("--since", "--from", help="FILE:OFFSET, a time ('2026-11-15 10:00', -10m, now; UTC) or a GTID."),
+        typer.Option(
+            "--since", "--from", help="Begin at FILE:OFFSET, a time ('2026-11-15 10:00', -10m, now; UTC) or a GTID."
+        ),
     ] = None,
-    until: Annotated[str | None, typer.Option(help="FILE:OFFSET or a time; what begins before it is shown.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Keep reading at the end of a server's log.")] = False,
+    until: Annotated[str | None, typer.Option(help="End at FILE:OFFSET or a time: events before it are shown.")] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="With --host: keep reading at the end of the binlog.")
+    ] = False,
     table: Annotated[
-        list[str] | None, typer.Option(help="Regular expression for database.table; may be given more than once.")
+        list[str] | None,
+        typer.Option(
+            help="Only tables whose database.table matches this regular expression; may be used more than once."
+        ),
     ] = None,
-    columns: Annotated[str | None, typer.Option(help="Only these columns: id,name.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Show only these columns: id,name.")] = None,
     without: Annotated[
-        str | None, typer.Option(help="All columns but these: photo, or shop.product.photo for one table.")
+        str | None, typer.Option(help="Show all columns except these: photo, or shop.product.photo for one table.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many changes.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this number of changes.")] = None,
     output: Annotated[
         str | None,
         typer.Option(
             "--output",
             "--format",
-            help=f"{', '.join(FORMATS)}. Without it, text on a terminal and json elsewhere.",
+            help=f"Output format: {', '.join(FORMATS)}. By default text on a terminal, and json elsewhere.",
         ),
     ] = None,
     to: Annotated[
@@ -53,17 +65,32 @@ def binlog(  # noqa: PLR0917 - options are keywords on the command line
         typer.Option(help="Write to this file; csv, arrow and parquet also to a folder, with one file per table."),
     ] = None,
     statements: Annotated[
-        bool, typer.Option("--statements", help="Also the statements behind rows, where the log has them; sql always.")
+        bool,
+        typer.Option(
+            "--statements",
+            help="Also show the SQL statements that produced the rows, where the binlog has them; --output sql always"
+            " does.",
+        ),
     ] = False,
     passwords: Annotated[
-        bool, typer.Option("--passwords", help="Statements about accounts with the passwords in them; else masked.")
+        bool,
+        typer.Option(
+            "--passwords", help="Show the passwords in statements about accounts; by default they are masked."
+        ),
     ] = False,
-    stats: Annotated[bool, typer.Option("--stats", help="Count instead: tables, largest transactions, rate.")] = False,
-    flashback: Annotated[bool, typer.Option("--flashback", help="The SQL that undoes it, last change first.")] = False,
-    verify: Annotated[bool, typer.Option("--verify", help="Only check that files are whole and sound.")] = False,
-    no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not check checksums.")] = False,
+    stats: Annotated[
+        bool, typer.Option("--stats", help="Print statistics instead of rows: tables, largest transactions, rate.")
+    ] = False,
+    flashback: Annotated[
+        bool, typer.Option("--flashback", help="Print the SQL that undoes the changes, last change first.")
+    ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Only verify the files: that they are complete, and that checksums are right."),
+    ] = False,
+    no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not verify checksums.")] = False,
 ) -> None:
-    """Look into a binary log: rows as text, JSON, SQL, CSV, Arrow or Parquet; statistics; the way back.
+    """Print the changes of a binary log as text, JSON, SQL, CSV, Arrow or Parquet; count, verify or undo them.
 
     Examples:
 

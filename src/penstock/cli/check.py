@@ -19,21 +19,23 @@ _COLOURS = {"ok": typer.colors.GREEN, "warn": typer.colors.YELLOW, "fail": typer
 def check(
     config: Annotated[
         Path | None,
-        typer.Argument(help="A conf folder, or YAML with `instances`: all sources are checked.", show_default=False),
+        typer.Argument(
+            help="A conf folder, or a YAML file with `instances`: all their sources are checked.", show_default=False
+        ),
     ] = None,
     host: Host = "127.0.0.1",
     port: Port = 3306,
     user: User = "root",
     password: Password = "",
     path: Annotated[
-        str | None, typer.Option(help="A folder with the files of a log, or its URL, instead of a server.")
+        str | None, typer.Option(help="Check a folder of binlog files, or its URL, instead of a server.")
     ] = None,
     start: Annotated[
-        str | None, typer.Option(help="A position to begin at, which is looked for: see docs/positions.md.")
+        str | None, typer.Option(help="Also check that the binlog has this start position: see docs/positions.md.")
     ] = None,
     output: OutputFormat = "text",
 ) -> None:
-    """Say what of a source is ready for capture, what could be better, and what must change first.
+    """Check whether a source is ready for capture: what is fine, what could be better, and what must change first.
 
     Ends with 1 if something must change.
 

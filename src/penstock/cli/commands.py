@@ -12,7 +12,7 @@ from penstock.cli.logs import set_up_logging
 COMMANDS = ("binlog", "check", "demo", "serve", "status", "sync")
 """Commands: a function of the module that has their name."""
 
-GROUPS = ("config", "filter", "position", "snapshot")
+GROUPS = ("config", "dlq", "filter", "index", "position", "snapshot")
 """Commands with subcommands: the `app` of the module that has their name."""
 
 

@@ -12,14 +12,16 @@ from penstock.config import InstanceSettings, ServerSettings
 from penstock.config.folder_reader import read_configuration
 from penstock.config.masking import mask_secrets, to_yaml
 
-app = typer.Typer(help="Look at configuration files.", no_args_is_help=True, rich_markup_mode="markdown")
+app = typer.Typer(help="Check and show configuration files.", no_args_is_help=True, rich_markup_mode="markdown")
 
-Conf = Annotated[Path, typer.Argument(help="A conf folder, or the YAML of a server.", show_default=False)]
+Conf = Annotated[Path, typer.Argument(help="A conf folder, or the YAML file of a server.", show_default=False)]
 
 
 @app.command()
 def schema(
-    what: Annotated[Literal["server", "instance"], typer.Argument(help="Of which file.")] = "server",
+    what: Annotated[
+        Literal["server", "instance"], typer.Argument(help="For the file of a server, or of an instance.")
+    ] = "server",
 ) -> None:
     """Print the JSON Schema of a file, for editors that complete and check. It is always JSON.
 
@@ -38,11 +40,11 @@ def check(
     path: Conf,
     output: OutputFormat = "text",
 ) -> None:
-    """Say of each destination whether its settings are right; nothing is connected to.
+    """Check the settings of each destination, without connecting to anything.
 
-    A port that is open to everybody is warned about. Keys of canal's files that count for nothing are listed by the
-    reason; one that is almost a property of canal is named with it. For each destination it says in which time zone
-    canal's clients see TIMESTAMP values. Ends with 1 if something is wrong.
+    A port that is open to everybody is warned about. Keys of canal's files that have no effect are listed by the
+    reason; one that looks like a misspelled property of canal is named with that property. For each destination it says
+    in which time zone canal's clients see TIMESTAMP values. Ends with 1 if something is wrong.
 
     Examples:
 
@@ -59,7 +61,7 @@ def check(
 @app.command()
 def show(
     path: Conf,
-    destination: Annotated[str | None, typer.Option(help="This instance alone.", show_default=False)] = None,
+    destination: Annotated[str | None, typer.Option(help="Show only this instance.", show_default=False)] = None,
     output: OutputFormat = "text",
 ) -> None:
     """Print the settings that count, defaults included; secrets are masked. The text is YAML.

@@ -10,7 +10,8 @@ from penstock.errors import ConfigurationError
 
 def demo(
     once: Annotated[
-        bool, typer.Option("--once", help="Make four changes, print how long each took to be searchable, and exit.")
+        bool,
+        typer.Option("--once", help="Make a change of each kind, print how long each took to be searchable, and exit."),
     ] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 takes a free one.")] = 8420,
     output: OutputFormat = "text",
@@ -18,13 +19,16 @@ def demo(
     """Run a shop, its search index, and a page that shows how fast one follows the other.
 
     Starts a private MariaDB, captures its log, and runs Spark and an index on disk, all on this machine and only
-    for this run. Ctrl-C stops everything.
+    for this run. The page searches orders, changes them, and draws the pipeline with its numbers. Ctrl-C stops
+    everything.
 
     Examples:
 
         penstock demo
 
         penstock demo --once
+
+        penstock demo --once --output json
     """
     from penstock.demo import run_demo  # noqa: PLC0415 - Spark and numba take seconds to load
 

@@ -16,7 +16,7 @@ from penstock.model import TableName
 if TYPE_CHECKING:
     from penstock.filter.explain import FilterExplanation
 
-app = typer.Typer(help="Look at the filter of an instance.", no_args_is_help=True, rich_markup_mode="markdown")
+app = typer.Typer(help="Explain the filter of an instance.", no_args_is_help=True, rich_markup_mode="markdown")
 
 
 @app.callback()
@@ -31,27 +31,32 @@ def explain(
         Path | None, typer.Option(help="The conf folder or YAML that `penstock serve` runs with.", show_default=False)
     ] = None,
     destination: Annotated[
-        str | None, typer.Option(help="Which of its instances, when there are several.", show_default=False)
+        str | None, typer.Option(help="With --config: name of the instance, if there are several.", show_default=False)
     ] = None,
     allow: Annotated[
-        list[str] | None, typer.Option(help="Rules, with commas between them, instead of a YAML.", show_default=False)
+        list[str] | None,
+        typer.Option(help="Instead of --config: rules for tables that pass, separated by commas.", show_default=False),
     ] = None,
     deny: Annotated[
-        list[str] | None, typer.Option(help="Rules for tables that do not pass.", show_default=False)
+        list[str] | None,
+        typer.Option(help="Instead of --config: rules for tables that do not pass.", show_default=False),
     ] = None,
     keep: Annotated[
         str, typer.Option(help="Columns to keep, as database.table:column/column,…", show_default=False)
     ] = "",
-    drop: Annotated[str, typer.Option(help="Columns to drop, in the same form.", show_default=False)] = "",
+    drop: Annotated[
+        str, typer.Option(help="Columns to drop, as database.table:column/column,…", show_default=False)
+    ] = "",
     kind: Annotated[
-        list[str] | None, typer.Option(help=f"What passes: {', '.join(KINDS)}; by default all.", show_default=False)
+        list[str] | None,
+        typer.Option(help=f"Kinds of events that pass: {', '.join(KINDS)}; by default all.", show_default=False),
     ] = None,
     output: OutputFormat = "text",
 ) -> None:
-    """Say whether a table passes the filter, and which rule decides.
+    """Show whether a table passes the filter, and which rule decides.
 
-    Rules are regular expressions for `database.table`, the whole of it, in any case. A table passes when a rule of the
-    allow list matches, or that list is empty, and none of the deny list does.
+    Rules are regular expressions that must match the whole of `database.table`, ignoring case. A table passes when a
+    rule of the allow list matches, or that list is empty, and none of the deny list does.
 
     Examples:
 

@@ -11,7 +11,7 @@ def find_admin_url(config: Path) -> tuple[str, str | None]:
     """Return the admin URL and the token of the server that runs with this configuration."""
     admin = (read_configuration(config).server if config.is_dir() else load_server_settings(config)).admin
     if not admin.port:
-        raise ConfigurationError(f"{config} gives the server no admin port that is known before it runs: say --url")
+        raise ConfigurationError(f"{config} gives the server no admin port that is known before it runs: use --url")
     host = f"[{admin.host}]" if ":" in admin.host else admin.host
     host = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)  # noqa: S104 - where it listens on all
     return f"http://{host}:{admin.port}", None if admin.token is None else admin.token.get_secret_value()

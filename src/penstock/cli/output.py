@@ -49,7 +49,7 @@ class Output:
         typer.echo(text, err=self.is_json)
 
     def confirm(self, question: str) -> bool:
-        """Ask the person at the terminal, on stderr when the result is JSON."""
+        """Ask a yes-or-no question at the terminal, on stderr when the result is JSON; return the answer."""
         return typer.confirm(question, err=self.is_json)
 
 

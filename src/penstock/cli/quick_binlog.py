@@ -39,7 +39,7 @@ PARAMETERS = (
 
 
 def run_quickly(arguments: list[str]) -> None:
-    """Run the command and exit, without what typer loads to check arguments; return when typer must look at them."""
+    """Run the command and exit, without what typer loads to check arguments; return when typer must parse them."""
     keywords = parse_quickly(PARAMETERS, arguments)
     if keywords is None:
         return

@@ -19,9 +19,8 @@ _START_S, _LOOK_S = 10.0, 0.1  # how long a destination that is starting is wait
 
 @dataclass(frozen=True, slots=True)
 class CursorOwner:
-    """The running server that owns the cursors of a destination, and changes them when asked at its admin port.
-
-    `why` is the error that says so; `problem` is why it cannot be asked, if it cannot.
+    """The running server that owns the cursors of a destination, and changes them when asked at its admin port. `why`
+    is the error that showed that a server runs; `problem` is why it cannot be asked, if it cannot.
     """
 
     destination: str
@@ -75,11 +74,11 @@ def _ask_status(
     status, instance = _await_start(client, settings.destination)
     if instance is None or instance["role"] != "running":
         raise ConfigurationError(
-            f"the server at {admin_url} does not run '{settings.destination}': say --url of the other"
+            f"the server at {admin_url} does not run '{settings.destination}': set --url to the one that does"
         )
     if url is None and settings.zookeeper is None and status["server"].get("pid") != _pid_of_lock(settings):
         raise ConfigurationError(
-            f"the server at {admin_url} is another one: say --url of that which runs with {config}"
+            f"the server at {admin_url} is another one: set --url to the one that runs with {config}"
         )
     return client, instance
 

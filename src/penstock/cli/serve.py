@@ -26,32 +26,40 @@ _TURN_S = 0.001  # a thread that has something to send waits no longer for one t
 
 def serve(
     config: Annotated[
-        Path | None, typer.Argument(help="A conf folder, or YAML with `instances`; without it, one from the options.")
+        Path | None,
+        typer.Argument(help="A conf folder, or a YAML file with `instances`; without it, one instance by the options."),
     ] = None,
     host: Host = "127.0.0.1",
     port: Port = 3306,
     user: User = "root",
     password: Password = "",
-    flight: Annotated[int, typer.Option(min=0, max=65535, help="Port for Arrow Flight on loopback.")] = 11115,
+    flight: Annotated[int, typer.Option(min=0, max=65535, help="Port for Arrow Flight, on 127.0.0.1.")] = 11115,
     canal: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port for canal's clients on loopback, such as 11111.")
+        int | None,
+        typer.Option(min=0, max=65535, help="Port for canal's clients, on 127.0.0.1, such as 11111; by default none."),
     ] = None,
     admin: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port for status and metrics on loopback, such as 11112.")
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="HTTP port for status and metrics, on 127.0.0.1, such as 11112; by default none."
+        ),
     ] = None,
-    destination: Annotated[str, typer.Option(help="Name of the instance.")] = "default",
+    destination: Annotated[str, typer.Option(help="Name of the instance, which clients subscribe to.")] = "default",
     start: Annotated[
         str | None,
         typer.Option(
-            help="Where to begin: earliest, latest (default), FILE:OFFSET, gtid:… or time:…; see docs/positions.md."
+            help="Where in the binlog to begin: earliest, latest (default), FILE:OFFSET, gtid:… or time:…; see"
+            " docs/positions.md."
         ),
     ] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder for cursors; without it they are in memory.")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder for cursors; without it they are lost when the process ends.")
+    ] = None,
     output: OutputFormat = "text",
 ) -> None:
-    """Capture a source's log and serve it to canal's clients, to Spark and to other Arrow clients.
+    """Capture the binlog of a source and serve it to canal's clients, to Spark and to other Arrow clients.
 
-    A conf folder is followed: instances whose files come, change or go are started, reloaded or stopped.
+    A conf folder is watched: instances whose files are added, changed or removed are started, reloaded or stopped.
 
     Examples:
 

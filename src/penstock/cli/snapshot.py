@@ -1,5 +1,6 @@
 """penstock snapshot"""
 
+import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
@@ -17,12 +18,22 @@ from penstock.errors import ConfigurationError
 from penstock.model import TableName
 
 ServerOption = Annotated[
-    str, typer.Option(envvar="PENSTOCK_SERVER", help="The Flight port of the server, HOST:PORT; several with commas.")
+    str,
+    typer.Option(
+        envvar="PENSTOCK_SERVER",
+        help="Arrow Flight address of the Penstock server, HOST:PORT; several servers separated by commas.",
+    ),
 ]
-DestinationOption = Annotated[str, typer.Option(help="The instance.")]
+DestinationOption = Annotated[str, typer.Option(help="Name of the instance.")]
 TokenOption = Annotated[
-    str, typer.Option(envvar="PENSTOCK_TOKEN", help="The server's Flight token, if it has one.", show_default=False)
+    str,
+    typer.Option(
+        envvar="PENSTOCK_TOKEN",
+        help="Access token of the server's Arrow Flight port, if it has one.",
+        show_default=False,
+    ),
 ]
+_SERVER, _DESTINATION = "127.0.0.1:11115", "default"
 
 
 class _ReadByDefault(TyperGroup):
@@ -37,7 +48,7 @@ class _ReadByDefault(TyperGroup):
 
 app = typer.Typer(
     cls=_ReadByDefault,
-    help="Read a table (`penstock snapshot shop.orders`), or look after the snapshots with which Spark queries begin.",
+    help="Read a table (`penstock snapshot shop.orders`), or control the snapshots with which Spark queries begin.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
@@ -53,13 +64,14 @@ def read(  # noqa: PLR0917 - options are keywords on the command line
     config: Annotated[
         Path | None,
         typer.Option(
-            help="Instead of --host: the conf folder or YAML of a server, for its source.", show_default=False
+            help="Instead of --host: the conf folder or YAML file of a Penstock server, whose source is read.",
+            show_default=False,
         ),
     ] = None,
     destination: Annotated[
-        str | None, typer.Option(help="With --config: the instance, if there are several.", show_default=False)
+        str | None, typer.Option(help="With --config: name of the instance, if there are several.", show_default=False)
     ] = None,
-    output: Annotated[str, typer.Option(help="parquet, csv, json (a line per row) or arrow.")] = "json",
+    output: Annotated[str, typer.Option(help="Output format: parquet, csv, json (a line per row) or arrow.")] = "json",
     to: Annotated[
         Path | None,
         typer.Option(
@@ -67,22 +79,29 @@ def read(  # noqa: PLR0917 - options are keywords on the command line
             show_default=False,
         ),
     ] = None,
-    columns: Annotated[str | None, typer.Option(help="Only these columns: id,name.", show_default=False)] = None,
+    columns: Annotated[str | None, typer.Option(help="Read only these columns: id,name.", show_default=False)] = None,
     connections: Annotated[int, typer.Option(min=1, max=64, help="How many chunks are read at the same time.")] = 2,
     rows_per_s: Annotated[
-        float | None, typer.Option("--rows-per-s", min=1, help="Read no more than so many rows per second.")
+        float | None, typer.Option("--rows-per-s", min=1, help="Read at most this many rows per second.")
     ] = None,
     max_view_age: Annotated[
         float,
-        typer.Option(min=1, help="Seconds that a read view is open at most; what takes longer is read in pieces."),
+        typer.Option(
+            min=1,
+            help="Maximum seconds that one consistent read (read view) is open; a chunk that takes longer is split.",
+        ),
     ] = 60,
-    chunk_rows: Annotated[int, typer.Option(min=1, help="Rows of a chunk, at most, by estimate.")] = 100_000,
-    chunk_mib: Annotated[int, typer.Option("--chunk-mib", min=1, help="Size of a chunk in MiB, by estimate.")] = 32,
+    chunk_rows: Annotated[
+        int, typer.Option(min=1, help="Maximum rows of a chunk, by the server's estimate.")
+    ] = 100_000,
+    chunk_mib: Annotated[
+        int, typer.Option("--chunk-mib", min=1, help="Maximum size of a chunk in MiB, by the server's estimate.")
+    ] = 32,
 ) -> None:
-    """Read a table in parallel and without locks, each chunk of it at a known position of the log.
+    """Read a table in parallel and without locks, each chunk of it at a known position of the binlog.
 
     Values are those that the same rows have in the change stream. The last line on stderr says which positions of the
-    log the snapshot lies between: changes from the first one on, applied to it in their order, bring it up to date.
+    binlog the snapshot lies between: changes from the first one on, applied to it in their order, bring it up to date.
 
     Examples:
 
@@ -103,13 +122,13 @@ def read(  # noqa: PLR0917 - options are keywords on the command line
     if output not in FORMATS:
         raise ConfigurationError(f"--output is one of {', '.join(FORMATS)}, not {output!r}")
     if output == "parquet" and to is None:
-        raise ConfigurationError("parquet needs a file or a folder: give it with --to")
+        raise ConfigurationError("parquet needs a file or a folder: set it with --to")
     if config is None:
         settings = build_source_settings(host, port, user, password)
     else:
         source = load_instance(config, destination).source
         if not isinstance(source, SourceSettings):
-            raise ConfigurationError(f"the source of {config} is a folder of log files, which has no tables to read")
+            raise ConfigurationError(f"the source of {config} is a folder of binlog files, which has no tables to read")
         settings = source
     chosen = None if columns is None else tuple(name.strip() for name in columns.split(",") if name.strip())
     size = ChunkSize(chunk_rows, chunk_mib << 20)
@@ -117,65 +136,58 @@ def read(  # noqa: PLR0917 - options are keywords on the command line
     SnapshotRun(settings, TableName.parse(table), output, options).run(to)
 
 
-@app.command()
-def status(
-    server: ServerOption = "127.0.0.1:11115",
-    destination: DestinationOption = "default",
-    token: TokenOption = "",
-    output: OutputFormat = "text",
-) -> None:
-    """Show how far the snapshots of Spark queries are, in rows and percent.
+_CONTROLS = {
+    "status": """Show how far the snapshots of Spark queries are, in rows and percent.
 
     Examples:
 
         penstock snapshot status
 
         penstock snapshot status --server cdc1:11115 --destination shop --output json
-    """
-    _control("status", server, destination, token, output)
-
-
-@app.command()
-def pause(
-    server: ServerOption = "127.0.0.1:11115",
-    destination: DestinationOption = "default",
-    token: TokenOption = "",
-    output: OutputFormat = "text",
-) -> None:
-    """Read no more rows of tables until `resume`; changes are delivered meanwhile. It stays so after a restart.
+    """,
+    "pause": """Read no more rows of tables until `resume`, also after a restart; changes are delivered meanwhile.
 
     Examples:
 
         penstock snapshot pause --server cdc1:11115
-    """
-    _control("pause", server, destination, token, output)
-
-
-@app.command()
-def resume(
-    server: ServerOption = "127.0.0.1:11115",
-    destination: DestinationOption = "default",
-    token: TokenOption = "",
-    output: OutputFormat = "text",
-) -> None:
-    """Continue to read tables after `pause`.
+    """,
+    "resume": """Continue to read tables after `pause`.
 
     Examples:
 
         penstock snapshot resume --server cdc1:11115
-    """
-    _control("resume", server, destination, token, output)
+    """,
+}
+
+
+def _add_control(action: str, description: str) -> None:
+    """Add the command that asks a server for an action on all its snapshots."""
+
+    def control(
+        server: ServerOption = _SERVER,
+        destination: DestinationOption = _DESTINATION,
+        token: TokenOption = "",
+        output: OutputFormat = "text",
+    ) -> None:
+        _control(action, server, destination, token, output)
+
+    app.command(action, help=inspect.cleandoc(description))(control)
+
+
+for _action, _description in _CONTROLS.items():
+    _add_control(_action, _description)
 
 
 @app.command()
 def again(
     table: Annotated[str, typer.Argument(help="The table, database.table.", show_default=False)],
-    server: ServerOption = "127.0.0.1:11115",
-    destination: DestinationOption = "default",
+    server: ServerOption = _SERVER,
+    destination: DestinationOption = _DESTINATION,
     token: TokenOption = "",
     output: OutputFormat = "text",
 ) -> None:
-    """Let the running queries that began with a snapshot read a table again, while they follow its changes.
+    """Request a new snapshot of a table: running queries that began with a snapshot read it again, while they follow
+    its changes.
 
     Examples:
 

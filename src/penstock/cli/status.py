@@ -13,19 +13,22 @@ _CLEAR = "\x1b[2J\x1b[H"
 
 def status(
     url: Annotated[
-        str, typer.Option(envvar="PENSTOCK_ADMIN_URL", help="The server's admin port.")
+        str, typer.Option(envvar="PENSTOCK_ADMIN_URL", help="URL of the server's admin port.")
     ] = "http://127.0.0.1:11112",
     token: Annotated[
-        str | None, typer.Option(envvar="PENSTOCK_ADMIN_TOKEN", help="Its token, if it has one.", show_default=False)
+        str | None,
+        typer.Option(
+            envvar="PENSTOCK_ADMIN_TOKEN", help="Access token of the admin port, if it has one.", show_default=False
+        ),
     ] = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")] = False,
-    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 2.0,
-    ready: Annotated[bool, typer.Option("--ready", help="End with 1 if the server is not ready.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh the status until Ctrl-C.")] = False,
+    interval: Annotated[float, typer.Option(min=0.1, help="With --watch: seconds between two requests.")] = 2.0,
+    ready: Annotated[bool, typer.Option("--ready", help="Exit with code 1 if the server is not ready.")] = False,
     output: OutputFormat = "text",
 ) -> None:
-    """Show how a running server is: instances, clients, who waits for whom.
+    """Show the status of a running server: its instances, their clients, and which client blocks others.
 
-    Ends with 1 when nobody answers. With `--watch` and JSON, each status is one line.
+    Exits with code 1 when the server does not answer. With `--watch` and JSON, each status is one line.
 
     Examples:
 

@@ -73,11 +73,11 @@ def _client_cells(destination: str, client: Mapping[str, Any]) -> list[str]:
 
 
 def _describe_start(instance: Mapping[str, Any]) -> str:
-    """Return a line about an instance that started at the end of the log because it found no cursor."""
+    """Return a line about an instance that started at the end of the binlog because it found no cursor."""
     began: Mapping[str, Any] = instance.get("began") or {}
     if began.get("kind") != "end":
         return ""
-    return f"began at the end of the log, {_format_position(began['position'])}: {began['reason']}"
+    return f"began at the end of the binlog, {_format_position(began['position'])}: {began['reason']}"
 
 
 def _describe_connections(client: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Arrow takes half a second to load, and who asks over HTTP does without."""
+    """Load a name when it is asked for: Arrow takes half a second to load, and clients over HTTP do without."""
     if name not in _HOMES:
         raise AttributeError(f"module 'penstock.client' has no attribute {name!r}")
     return getattr(import_module(f"penstock.client.{_HOMES[name]}"), name)

@@ -77,27 +77,27 @@ class ServerAddress:
         scheme = _TLS if self.tls_ca else "grpc"
         for text in (part.strip() for part in self.server.split(",")):
             given, separator, rest = text.rpartition("://")
-            place = _SERVER.fullmatch(rest.rstrip("/"))
-            if given.lower() not in _SCHEMES or bool(given) != bool(separator) or place is None:
+            authority = _SERVER.fullmatch(rest.rstrip("/"))
+            if given.lower() not in _SCHEMES or bool(given) != bool(separator) or authority is None:
                 raise ConfigurationError(
                     f"not a server address: {self.server!r}; write it as HOST:PORT, for example 127.0.0.1:11115, or"
                     " with grpc+tls:// before it; several servers as HOST:PORT,HOST:PORT, and a ZooKeeper as"
                     " zookeeper://HOST:PORT"
                 )
             scheme = _SCHEMES[given.lower()] or scheme
-            is_bare_ipv6 = ":" in place["host"] and not place["host"].startswith("[")
-            host = f"[{place['host']}]" if is_bare_ipv6 else place["host"]
-            urls.append(f"{scheme}://{host}:{place['port']}")
+            is_bare_ipv6 = ":" in authority["host"] and not authority["host"].startswith("[")
+            host = f"[{authority['host']}]" if is_bare_ipv6 else authority["host"]
+            urls.append(f"{scheme}://{host}:{authority['port']}")
         return tuple(dict.fromkeys(urls))
 
     def check_published(self, url: str) -> str:
         """Return a URL that ZooKeeper names, after checking that a token which is to go over TLS would do so."""
-        scheme, _, place = url.partition("://")
-        if scheme not in {"grpc", _TLS} or not _SERVER.fullmatch(place):
+        scheme, _, authority = url.partition("://")
+        if scheme not in {"grpc", _TLS} or not _SERVER.fullmatch(authority):
             raise ConfigurationError(f"what ZooKeeper has at {self.zookeeper} is not the URL of a server: {url!r}")
         if self.tls_ca and scheme != _TLS:
             raise ConfigurationError(
-                f"{place}, which ZooKeeper at {self.zookeeper} names, does not speak TLS: leave tls_ca out, or give"
+                f"{authority}, which ZooKeeper at {self.zookeeper} names, does not speak TLS: leave tls_ca out, or give"
                 " the server flight.tls_cert and flight.tls_key"
             )
         return url

@@ -31,7 +31,7 @@ class ChangeStream:
 
     def __init__(self, link: ServerLink, request: Mapping[str, Any], retry_timeout_s: float) -> None:
         self._link, self._request, self._retry_timeout_s = link, dict(request), retry_timeout_s
-        self.position: Mapping[str, Any] | None = None  # where to go on; None until the server has said it
+        self.position: Mapping[str, Any] | None = None  # where to resume; None until the server has said it
         self.schema: pa.Schema | None = None  # of the batches, once the stream is open
         self._last: tuple[int, int] | None = None  # the last row that was given
         self._stream: ServerStream | None = None
@@ -83,8 +83,8 @@ class ChangeStream:
         return isinstance(self._request.get("end"), dict) and isinstance(self._request.get("start"), dict)
 
     def _read_chunk(self) -> Any:
-        """Return the next chunk, reconnecting if the stream breaks. A break is over only when a chunk has come, since a
-        server may accept the call and have nothing to give.
+        """Return the next record batch of the stream, and reconnect when the stream breaks. The retry timeout counts
+        until a record batch arrives: a server that only accepts the call may still have no data.
         """
         timer: RetryTimer | None = None  # from the first failure on
         while True:
@@ -152,8 +152,8 @@ class ClientSubscription(ChangeStream):
             self.ack()  # nothing that anybody would do anything with
 
     def ack(self) -> None:
-        """Ack everything that was delivered, except a batch of which pieces are still to come. If the server is gone in
-        the meantime, it is redelivered.
+        """Ack everything that was delivered, except a batch of which parts are still to come. If the server cannot be
+        reached, the batches are redelivered.
         """
         if self._got is None:
             return
@@ -165,12 +165,15 @@ class ClientSubscription(ChangeStream):
                 raise
             destination = self._subscription["destination"]
             log.warning(
-                "ack failed, will be redelivered destination=%s batch=%d reason=%s", destination, self._got, error
+                "ack failed destination=%s batch=%d reason=%s: the batch will be redelivered",
+                destination,
+                self._got,
+                error,
             )
         self._got, self._unacked = None, 0
 
     def rollback(self) -> None:
-        """Give back what was not acked, to be redelivered."""
+        """Roll back what was not acked: it is redelivered."""
         self.close()
         self._got, self._unacked, self._last, self._is_closed = None, 0, None, False
         self._open_stream()

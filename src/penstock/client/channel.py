@@ -81,7 +81,7 @@ class ServerChannel:
 
 
 class ServerStream:
-    """What a server sends after a `get`; `on_failure` is called with an error that ends it.
+    """The Flight stream of one `do_get`; `on_failure` is called with an error that ends it.
 
     A server sends a heartbeat when it has nothing else to send, so a stream on which nothing comes for `silence_s` is
     given up.

@@ -22,7 +22,8 @@ def connect(
     destination: str = "default",
     retry_timeout_s: float = _RETRY_TIMEOUT_S,
 ) -> "ServerConnection":
-    """Return a connection to the server that runs a destination.
+    """Return a connection to the server that runs a destination, which is the name of an instance (a capture pipeline),
+    not a sink.
 
         with penstock.connect("zookeeper://zk1:2181,zk2:2181", destination="shop") as server: ...
 
@@ -37,7 +38,11 @@ def connect(
 
 
 class ServerConnection:
-    """A connection to one destination, as `penstock.connect` returns it."""
+    """A connection to one destination, as `penstock.connect` returns it.
+
+    with penstock.connect("grpc://cdc1:11115", destination="shop") as connection:
+        rows = next(connection.changes("shop.product"))
+    """
 
     def __init__(self, link: ServerLink, destination: str, retry_timeout_s: float) -> None:
         self._link, self._destination, self._retry_timeout_s = link, destination, retry_timeout_s
@@ -68,9 +73,13 @@ class ServerConnection:
         docs/positions.md has them all. Without an end the stream never ends.
         """
         request = {"destination": self._destination, "tables": list(tables), "start": _position_to_request(start)}
-        more = {"filter": filter, "columns": list(columns), "end": None if end is None else _position_to_request(end)}
+        options = {
+            "filter": filter,
+            "columns": list(columns),
+            "end": None if end is None else _position_to_request(end),
+        }
         return ChangeStream(
-            self._link, request | {key: value for key, value in more.items() if value}, self._retry_timeout_s
+            self._link, request | {key: value for key, value in options.items() if value}, self._retry_timeout_s
         )
 
     def subscribe(
@@ -89,8 +98,8 @@ class ServerConnection:
         client that the server does not know yet begins at `start`.
         """
         request: dict[str, Any] = {"destination": self._destination, "client": client}
-        more: dict[str, Any] = {"filter": filter} | ({} if start is None else {"start": _position_to_request(start)})
-        self._link.call_action("subscribe", request | more)
+        options: dict[str, Any] = {"filter": filter} | ({} if start is None else {"start": _position_to_request(start)})
+        self._link.call_action("subscribe", request | options)
         return ClientSubscription(self._link, request | {"tables": list(tables)}, self._retry_timeout_s)
 
     def unsubscribe(self, client: int) -> None:
@@ -117,5 +126,6 @@ class ServerConnection:
 
 
 def _position_to_request(position: str | Mapping[str, Any] | Position) -> str | Mapping[str, Any]:
-    """Return a start or end as it goes into a request."""
+    """Return a start or end position as a value of the JSON request to the server: a text as it is, a Position as
+    JSON."""
     return position.to_json() if isinstance(position, Position) else position

@@ -40,10 +40,13 @@ from penstock.local_process import LocalProcess
 if TYPE_CHECKING:
     from penstock.coordinate.running_lookup import Cancelled
 
-# Within which a server has found its source, or has said why not: where the log does not name its columns, all of it is
-# read once for its DDL.
-_START_S = 900.0
+# A server that its client waits for no longer than this would hardly ever start: loading its modules takes seconds.
+LEAST_START_S = 20.0
 _POLL_S = 0.05
+_LONGER_ADVICE = (
+    ": give it longer (in Spark with the option waitForServer). Its first start reads the whole log of a source whose"
+    " binlog_row_metadata is not FULL."
+)
 _DIGEST_ROUNDS = 200_000
 _LOG_LINES = 5
 _started: list["subprocess.Popen[bytes]"] = []  # they outlive us; a Popen that is collected would complain of that
@@ -99,11 +102,11 @@ class EmbeddedServers:
         self._channel: ServerChannel | None = None
         self._is_left = False
 
-    def candidates(self) -> Sequence[ServerChannel]:
+    def candidates(self, start_timeout_s: float) -> Sequence[ServerChannel]:
         """Return the connection to the server that runs, after starting it where it does not."""
         with self._lock:
             if self._channel is None or self._is_left:
-                self._channel, self._is_left = self._find_or_start(), False
+                self._channel, self._is_left = self._find_or_start(start_timeout_s), False
             return [self._channel]
 
     def demote(self, channel: ServerChannel) -> None:
@@ -121,19 +124,21 @@ class EmbeddedServers:
         if channel is not None:
             channel.client.close()
 
-    def _find_or_start(self) -> ServerChannel:
+    def _find_or_start(self, start_timeout_s: float) -> ServerChannel:
         """Return a channel to the running server, after starting it if needed."""
-        address = find_or_start(self._source)
+        address = find_or_start(self._source, start_timeout_s)
         if self._channel is not None and self._channel.url == address.server:
             return self._channel
         return ServerChannel(address, address.server, name=self._source.server, advice="")
 
 
-def find_or_start(source: EmbeddedSource) -> ServerAddress:
+def find_or_start(source: EmbeddedSource, start_timeout_s: float) -> ServerAddress:
     """Return the address of the server process of a source; start it where it does not run.
 
-    Raises what keeps it from starting: a source that does not answer, a password that is refused, a missing grant.
+    Raises what keeps it from starting: a source that does not answer, a password that is refused, a missing grant, or
+    that it takes longer than `start_timeout_s`, but at least LEAST_START_S.
     """
+    deadline_s = time.monotonic() + max(start_timeout_s, LEAST_START_S)
     folder = source.folder
     user = LocalProcess.find_parent_jvm() if source.ends_with_jvm else None
     try:
@@ -152,10 +157,10 @@ def find_or_start(source: EmbeddedSource) -> ServerAddress:
         )
     if (address := _find_running(folder)) is not None:
         return address
-    with _hold_start_lock(folder / "lock", source):
+    with _hold_start_lock(folder / "lock", source, deadline_s):
         if (address := _find_running(folder)) is not None:
             return address
-        _start_server(source, folder)
+        _start_server(source, folder, deadline_s)
     if (address := _find_running(folder)) is None:
         raise ServerUnavailableError(f"{source.server} has ended right after its start:{_read_log_tail(folder)}")
     return address
@@ -172,16 +177,18 @@ def _find_running(folder: Path) -> ServerAddress | None:
 
 
 @contextmanager
-def _hold_start_lock(path: Path, source: EmbeddedSource) -> Generator[None]:
+def _hold_start_lock(path: Path, source: EmbeddedSource, deadline_s: float) -> Generator[None]:
     """Hold the lock that lets one process at a time start the server."""
-    lock, deadline = FileLock(path), time.monotonic() + _START_S
+    lock = FileLock(path)
     while True:
         try:
             lock.acquire()
             break
         except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise ServerUnavailableError(f"{source.server} is being started by another process") from None
+            if time.monotonic() > deadline_s:
+                raise ServerUnavailableError(
+                    f"{source.server} is being started by another process, and was not ready in time{_LONGER_ADVICE}"
+                ) from None
             time.sleep(_POLL_S)
     try:
         yield
@@ -189,8 +196,9 @@ def _hold_start_lock(path: Path, source: EmbeddedSource) -> Generator[None]:
         lock.release()
 
 
-def _start_server(source: EmbeddedSource, folder: Path) -> None:
-    """Start the server process, and return when it serves; raise the reason if it fails."""
+def _start_server(source: EmbeddedSource, folder: Path, deadline_s: float) -> None:
+    """Start the server process, and return when it serves; raise the reason if it fails, or is not ready in time."""
+    began_s = time.monotonic()
     request = {"source": source.settings, "data_dir": str(folder / "data")}
     write_private(folder / "log", b"")
     with (folder / "log").open("wb") as log_file:
@@ -207,8 +215,14 @@ def _start_server(source: EmbeddedSource, folder: Path) -> None:
     with suppress(BrokenPipeError), process.stdin as pipe:  # it says below why it has ended
         pipe.write(json.dumps(request).encode())
     with process.stdout as answers:
-        is_ready, _, _ = select.select([answers], [], [], _START_S)
+        is_ready, _, _ = select.select([answers], [], [], max(0.0, deadline_s - began_s))
         line = answers.readline() if is_ready else b""
+    if not is_ready:
+        process.kill()
+        raise ServerUnavailableError(
+            f"{source.server} was not ready after {time.monotonic() - began_s:.0f} s{_LONGER_ADVICE}"
+            f" What it has logged:{_read_log_tail(folder)}"
+        )
     try:
         answer = json.loads(line)
     except ValueError:

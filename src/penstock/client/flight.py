@@ -64,10 +64,10 @@ class FlightClient:
         """Return where the source's log ends now, captured or not."""
         return Position.from_json(json.loads(self._call_action("end")[0])["end"])
 
-    def captured_bytes(self) -> int:
-        """Return how many bytes of the log the server has captured since its start, also of a transaction that has not
-        ended yet: it is another number whenever capture has made progress."""
-        return int(json.loads(self._call_action("status")[0])["counters"]["bytes"])
+    def read_to(self) -> Position:
+        """Return up to where the server has read the source's log, maybe inside of a transaction that has not ended
+        yet; after a break it reads such a transaction again, and the position lies before that."""
+        return Position.from_json(json.loads(self._call_action("status")[0])["read_to"])
 
     def file_identity(self, position: Position) -> str:
         """Return the identity of the log file of a position, which tells it from others of its name; an empty text when
@@ -101,6 +101,11 @@ class FlightClient:
         """Tell the server that everything before `end` is done, for one reader."""
         self._call_action("ack", end=end.to_json(), **({"reader": reader} if reader else {}))
 
+    def renew_reader(self, reader: str) -> float:
+        """Let the server keep the cursor of a reader that asks for nothing while it works on a batch; return for how
+        many seconds it does."""
+        return float(json.loads(self._call_action("renew", reader=reader)[0])["kept_s"])
+
     def plan_parts(
         self,
         tables: Sequence[TableName],
@@ -117,7 +122,7 @@ class FlightClient:
     def plan_chunks(
         self, table: TableName, after: Sequence[str] | None, *, rows_before: int, count: int, rows: int
     ) -> dict[str, Any]:
-        """Return the next `count` chunks of a table behind a key, of up to so many rows each: for each the key with
+        """Return the next `count` chunks of a table behind a key, of up to `rows` rows each: for each the key with
         which it ends and its estimated rows; and the columns of the table's key."""
         request = {"table": str(table), "after": after, "rows_before": rows_before, "count": count, "rows": rows}
         return json.loads(self._call_action("chunks", **request)[0])

@@ -159,7 +159,7 @@ class ServerLink:
         refusals: list[PenstockError] = []
         reasons: list[str] = []
         try:
-            channels = self._servers.candidates()
+            channels = self._servers.candidates(self._start_timeout_s - timer.elapsed_s)
         except (NotRunningError, CoordinationError) as error:
             raise self._no_server_error([str(error)]) from error
         for channel in channels:

@@ -49,7 +49,7 @@ class ReadWatch:
                 self._reads.discard(read)
 
     def _run(self) -> None:
-        """Look at the reads again and again, until there are none for a while."""
+        """Check the waiting reads periodically, until there are none for a while."""
         idle_looks = 0
         while True:
             with self._lock:

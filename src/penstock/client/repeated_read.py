@@ -37,7 +37,7 @@ class ResumedRead:
         self._given = 0  # events, of all reads together
         self._last: tuple[int, int, int] | None = None  # epoch, file number and position of the last event given
         self._equal = 0  # how many events were given at that position: those of an XA transaction may share one
-        self._skipped = 0  # how many of these came again since the break
+        self._skipped = 0  # how many of these were redelivered since the break
         self._is_behind = False  # a break is over when something new has come
         self._timer: RetryTimer | None = None  # of a break that is not over
 

@@ -19,9 +19,9 @@ class ServerList(Protocol):
 
     is_single: bool  # whether there is no other server to go to
 
-    def candidates(self) -> Sequence[ServerChannel]:
+    def candidates(self, start_timeout_s: float) -> Sequence[ServerChannel]:
         """Return the servers to ask, the most likely one first; NotRunningError or CoordinationError when there is
-        none to ask now."""
+        none to ask now. A server that is started for it may take `start_timeout_s`."""
         ...
 
     def demote(self, channel: ServerChannel) -> None:
@@ -56,7 +56,7 @@ class NamedServers:
         self._lock = threading.Lock()  # of this:
         self._first = 0  # the one to ask first
 
-    def candidates(self) -> Sequence[ServerChannel]:
+    def candidates(self, start_timeout_s: float) -> Sequence[ServerChannel]:  # noqa: ARG002 - it starts none
         """Return the servers of the list, beginning with the one that worked last."""
         with self._lock:
             first = self._first
@@ -78,8 +78,8 @@ class NamedServers:
 
 
 class ZooKeeperServers:
-    """Looks up in ZooKeeper which server runs a destination, first of all and whenever a server was demoted; while
-    ZooKeeper does not answer, the last server is asked."""
+    """Looks up in ZooKeeper which server runs a destination: before the first call, and whenever a server turned out
+    not to run it. While ZooKeeper does not answer, the last known server is asked."""
 
     is_single = False
 
@@ -92,7 +92,7 @@ class ZooKeeperServers:
         self._current: tuple[RunningServer, ServerChannel] | None = None
         self._is_left = False
 
-    def candidates(self) -> Sequence[ServerChannel]:
+    def candidates(self, start_timeout_s: float) -> Sequence[ServerChannel]:  # noqa: ARG002 - it starts none
         """Return the server that ZooKeeper names as the running one; while ZooKeeper does not answer, the last one that
         it named."""
         with self._lock:

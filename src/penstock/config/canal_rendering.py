@@ -10,20 +10,23 @@ from penstock.errors import ConfigurationError
 
 
 class CanalRendering(Section):
-    """What canal's clients get to see of an instance, and when."""
+    """What canal's clients get to see of an instance, and when.
+
+    rendering = CanalRendering(values="penstock", unit="items")
+    """
 
     values: Literal["canal", "penstock"] = Field(
         default="canal",
-        description="canal: ENUM and SET as numbers, decimals and reals as canal writes them; penstock: ENUM and SET as"
-        " labels, decimals with all their digits",
+        description="how values are written as text. canal: ENUM and SET as numbers, decimals and reals as canal"
+        " writes them; penstock: ENUM and SET as labels, decimals with all their digits",
     )
     waits_for: Literal["entries", "batch"] = Field(
         default="entries",
-        description="what a get with a timeout waits for: entries, however few; or as canal does, a whole batch of the"
-        " size that it asks for",
+        description="what a get with a timeout waits for. entries: any entries, however few; batch: a whole batch of"
+        " the requested size, as canal does",
     )
     unit: Literal["memory", "items"] = Field(
-        default="memory", description="what the size of a batch counts: memory in units of unit_bytes, or entries"
+        default="memory", description="what the batch size of a get counts. memory: units of unit_bytes; items: entries"
     )
     unit_bytes: int = Field(
         default=1024,
@@ -40,8 +43,9 @@ class CanalRendering(Section):
     )
     time_zone: str = Field(
         default="UTC",
-        description="time zone in which TIMESTAMP values are written: a name such as Asia/Shanghai, or local for this"
-        " machine's, as canal does; local is the default for canal's properties",
+        description="time zone in which TIMESTAMP values are written: a name such as Asia/Shanghai, or local for the"
+        " time zone of the machine that Penstock runs on, as canal does. Instances configured by canal's properties"
+        " have local as their default",
     )
 
     @field_validator("time_zone")

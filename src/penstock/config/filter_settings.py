@@ -13,7 +13,7 @@ from penstock.model.table_rules import parse_rules, split_list
 
 FilterKind = Literal["insert", "update", "delete", "ddl", "dcl", "query", "transaction"]
 KINDS: tuple[FilterKind, ...] = get_args(FilterKind)
-# Statements about accounts hold names, privileges and hashes of passwords: only who asks for them gets them.
+# Statements about accounts hold names, privileges and hashes of passwords: they are delivered only on request.
 DEFAULT_KINDS: tuple[FilterKind, ...] = tuple(kind for kind in KINDS if kind != "dcl")
 
 
@@ -26,26 +26,34 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(_wrap_text), TEXTS_SCHEMA]
 
 
 class ColumnSettings(Section):
-    """The columns of a table that are captured. Key columns always are."""
+    r"""The columns of a table that are captured. Key columns always are.
+
+    settings = ColumnSettings(table=r"shop\.customer", drop=("password",))
+    """
 
     table: str = Field(
         min_length=1,
         description="regular expression for database.table: the tables whose columns are chosen by keep or drop",
     )
-    keep: Texts = Field(default=(), description="capture only these columns")
-    drop: Texts = Field(default=(), description="capture all columns except these")
+    keep: Texts = Field(default=(), description="capture only these columns, and those of the key")
+    drop: Texts = Field(
+        default=(), description="capture all columns except these; those of the key are always captured"
+    )
 
     @model_validator(mode="after")
     def _check_keep_or_drop(self) -> Self:
         """Raise ValueError unless exactly one of keep and drop is given."""
         if bool(self.keep) == bool(self.drop):
-            raise ValueError(f"columns of {self.table}: say either keep or drop")
+            raise ValueError(f"columns of {self.table}: set either keep or drop")
         return self
 
 
 class FilterSettings(Section):
-    """What is captured. Rules are regular expressions that must match the whole of `database.table`, ignoring case; a
-    text may be a comma-separated list."""
+    r"""What is captured. Rules are regular expressions that must match the whole of `database.table`, ignoring case; a
+    text may be a comma-separated list.
+
+        settings = FilterSettings(allow=(r"shop\..*",), deny=(r"shop\.tmp_.*",))
+    """
 
     allow: Texts = Field(
         default=(),
@@ -56,15 +64,17 @@ class FilterSettings(Section):
         description="regular expressions for tables that are not captured, even if `allow` matches",
     )
     columns: tuple[ColumnSettings, ...] = Field(
-        default=(), description="which columns are captured, by table; the first entry that matches a table is used"
+        default=(),
+        description="which columns are captured, by table; the first entry that matches a table is used, and a table"
+        " that none matches is captured with all columns",
     )
     kinds: tuple[FilterKind, ...] = Field(
         default=DEFAULT_KINDS,
         min_length=1,
-        description="kinds of events that are delivered; a kind that is not listed is dropped. query: other statements,"
-        " as text; transaction: begins and commits;"
-        " dcl: statements about users, roles, grants and passwords, delivered only when listed here, with passwords and"
-        " their hashes masked",
+        description="kinds of events that are delivered; a kind that is not listed is dropped. insert, update,"
+        " delete: row changes; ddl: DDL statements; query: other SQL statements, as text; transaction: begins and"
+        " commits; dcl: statements about users, roles, grants and passwords, delivered only when listed here, with"
+        " passwords and their hashes masked",
     )
 
     @field_validator("columns", mode="before")
@@ -108,7 +118,7 @@ def parse_canal_columns(keep: str = "", drop: str = "") -> tuple[ColumnSettings,
     rules = [*_parse_column_list(keep, "keep"), *_parse_column_list(drop, "drop")]
     tables = [rule.table for rule in rules]
     if twice := sorted({table for table in tables if tables.count(table) > 1}):
-        raise ValueError(f"there are two lists of columns for {', '.join(twice)}: say either keep or drop")
+        raise ValueError(f"there are two lists of columns for {', '.join(twice)}: set either keep or drop")
     return tuple(rules)
 
 

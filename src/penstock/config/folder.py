@@ -29,13 +29,16 @@ def load_server_settings(path: Path) -> ServerSettings:
 class ConfFolder:
     """Reads a conf folder, or one file, again and again, and never takes a half-written file for a change.
 
-    When something is not as it was read last, the folder is looked at twice, `settle_s` apart. A file has settled when
-    both looks find the same bytes in it (or do not find it), and when it is not empty while it had something before:
-    so a file in the middle of being written, truncated, or swapped is no change. An instance of which a file has not
-    settled, `${file:…}` included, stays as it was in the last snapshot; a new one is left out. When a file of the
-    server has not settled, the last snapshot stays as a whole. `unsettled` says so, and the next read looks again.
+    When something has changed since the last read, the folder is read twice, `settle_s` apart. A file has settled when
+    both reads find the same bytes in it (or do not find it), and when it was not emptied: so a file in the middle of
+    being written, truncated or replaced is no change. An instance of which a file has not settled, `${file:…}`
+    included, stays as it was in the last snapshot; a new one is left out. When a file of the server has not settled,
+    the last snapshot stays as a whole. `unsettled` says so, and the next read looks again.
 
     Not for several threads at a time.
+
+        folder = ConfFolder(Path("conf"))
+        settings = folder.read().instances["shop"].settings
     """
 
     def __init__(self, path: Path, settle_s: float = SETTLE_S, pause: Callable[[float], None] = time.sleep) -> None:

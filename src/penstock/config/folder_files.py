@@ -16,8 +16,8 @@ _INSTANCE = ("instance.yml", "instance.yaml", "instance.properties")
 
 @dataclass(frozen=True, slots=True)
 class ConfigFiles:
-    """The configuration files of a folder: those of the server, and those of each destination. More than one for the
-    same is an error that is reported later."""
+    """The configuration files of a folder: those of the server, and those of each destination. More than one file for
+    the same destination is an error that is reported later."""
 
     server: list[Path]
     instances: dict[str, list[Path]]
@@ -60,7 +60,8 @@ def _instance_files(folder: Path) -> list[Path]:
 
 
 class FileContents:
-    """Reads each file only once, so that all see the same content. A file that cannot be read has the content None."""
+    """Reads each file only once, so that all settings of one read come from the same content. A file that cannot be
+    read has the content None."""
 
     def __init__(self) -> None:
         self.contents: dict[Path, bytes | None] = {}
@@ -84,14 +85,19 @@ class FileContents:
 
 
 class TrackedReader:
-    """Reads a file and the files that it refers to, and remembers their paths."""
+    """Reads a file and the files that it refers to, and remembers their paths.
+
+    reader = TrackedReader(FileContents())
+    text = reader.read(Path("conf/shop.yml"))
+    """
 
     def __init__(self, files: FileContents, paths: Iterable[Path] = ()) -> None:
         self.files = files
         self.paths = dict.fromkeys(paths)
 
     def read(self, path: Path) -> bytes:
-        """Return the content of a file, and remember its path. Raises OSError."""
+        """Return the content of a file, and record its path in `paths`, so that a change of the file causes a reload.
+        Raises OSError."""
         self.paths[path] = None
         return self.files.read(path)
 

@@ -1,6 +1,6 @@
 """The settings of the server's ports: where they listen, and who may connect.
 
-Whoever is not on this machine has to prove who he is; where canal is open on purpose, that must be set_by.
+Connections from other machines must authenticate; a canal port without a password has to be allowed explicitly.
 """
 
 import hashlib
@@ -49,9 +49,9 @@ class Login(Section):
     def _check_one_password(self) -> Self:
         """Raise ValueError for a user without a password, or with both forms of it."""
         if self.password is not None and self.password_hash is not None:
-            raise ValueError("say either password or password_hash")
+            raise ValueError("set either password or password_hash")
         if self.user and not self.has_password:
-            raise ValueError(f"the user {self.user} has no password: say password or password_hash")
+            raise ValueError(f"the user {self.user} has no password: set password or password_hash")
         return self
 
     @property
@@ -71,7 +71,10 @@ class Login(Section):
 
 
 class FlightSettings(Section):
-    """Arrow Flight, for Spark and every other Arrow client."""
+    """Arrow Flight, for Spark and every other Arrow client.
+
+    settings = FlightSettings(host="0.0.0.0", port=11115, tokens={"spark": SecretStr("…")})
+    """
 
     host: str = Field(
         default="127.0.0.1",
@@ -79,13 +82,17 @@ class FlightSettings(Section):
     )
     port: int = Field(default=11115, ge=0, le=65535, description="port to listen on for Arrow Flight; 0: any free port")
     tls_cert: Path | None = Field(
-        default=None, description="certificate of this server, a PEM file; when set, only TLS connections are accepted"
+        default=None,
+        description="TLS certificate of this server, a PEM file; when set, only TLS connections are accepted",
     )
     tls_key: Path | None = Field(default=None, description="private key of tls_cert, a PEM file")
     tokens: dict[str, SecretStr] = Field(
-        default={}, description="access tokens by name of the caller; a caller sends `Authorization: Bearer TOKEN`"
+        default={},
+        description="access tokens, as NAME: TOKEN for each caller; a caller sends `Authorization: Bearer TOKEN`",
     )
-    streams: int = Field(default=256, ge=1, description="maximum number of concurrent Flight streams of all clients")
+    streams: int = Field(
+        default=256, ge=1, description="maximum number of concurrent Arrow Flight streams of all clients"
+    )
 
     @model_validator(mode="after")
     def _check_access(self) -> Self:
@@ -97,12 +104,15 @@ class FlightSettings(Section):
         if odd := sorted(name for name, token in self.tokens.items() if not token.get_secret_value().isascii()):
             raise ValueError(f"the token of {', '.join(odd)} is not ASCII: it could not be sent")
         if not is_loopback(self.host) and not self.tokens:
-            raise ValueError(f"{self.host} is no loopback address: say with tokens who may call")
+            raise ValueError(f"{self.host} is no loopback address: set tokens for those who may call")
         return self
 
 
 class CanalSettings(Login):
-    """canal's protocol, for its clients in any language."""
+    """canal's protocol, for its clients in any language.
+
+    settings = CanalSettings(port=11111, allow_anonymous=True)
+    """
 
     host: str = Field(default="127.0.0.1", description="address to listen on for canal's protocol")
     port: int | None = Field(
@@ -112,19 +122,21 @@ class CanalSettings(Login):
         default=False, description="accept clients from other machines without a password, as canal does"
     )
     frame_limit: ByteSize = Field(
-        default=ByteSize(16 << 20), ge=1 << 10, description="maximum size of one packet from a client"
+        default=ByteSize(16 << 20), ge=1 << 10, description="maximum size of one packet from a canal client"
     )
     idle_s: float = Field(
         default=3600, gt=0, description="a canal client's connection that has been idle for this many seconds is closed"
     )
     handshake_s: float = Field(
-        default=10, gt=0, description="a client that has not authenticated after this many seconds is disconnected"
+        default=10,
+        gt=0,
+        description="a canal client that has not authenticated after this many seconds is disconnected",
     )
     start_wait_s: float = Field(
         default=10,
         ge=0,
-        description="how long a client that asks for a destination which is still starting is kept waiting, in seconds,"
-        " before it is told to try again",
+        description="how many seconds a request for a destination that is still starting is kept waiting before the"
+        " client is told to try again",
     )
     connections: int = Field(
         default=1000, ge=1, description="maximum number of concurrent connections of canal's clients"
@@ -137,30 +149,39 @@ class CanalSettings(Login):
         is_open = self.port is not None and not self.has_password and not is_loopback(self.host)
         if is_open and not self.allow_anonymous:
             raise ValueError(
-                f"{self.host} is no loopback address, and there is no password: say password, or allow_anonymous: true"
+                f"{self.host} is no loopback address, and there is no password: set password, or allow_anonymous: true"
             )
         return self
 
 
 class AdminSettings(Section):
-    """HTTP: health, status, metrics."""
+    """The admin port, HTTP: health checks, status and metrics.
+
+    settings = AdminSettings(port=11112)
+    """
 
     host: str = Field(
         default="127.0.0.1",
-        description="address to listen on for HTTP; an address that other machines can reach requires a token",
+        description="address to listen on for HTTP requests for health, status and metrics; an address that other"
+        " machines can reach requires a token",
     )
     port: int | None = Field(
-        default=11112, ge=0, le=65535, description="port to listen on for HTTP; 0: any free port; null: off"
+        default=11112,
+        ge=0,
+        le=65535,
+        description="port to listen on for HTTP requests for health, status and metrics; 0: any free port; null: off",
     )
     token: SecretStr | None = Field(
-        default=None, min_length=1, description="access token that callers must send, as `Authorization: Bearer TOKEN`"
+        default=None,
+        min_length=1,
+        description="access token that HTTP requests must carry, as `Authorization: Bearer TOKEN`",
     )
 
     @model_validator(mode="after")
     def _check_access(self) -> Self:
         """Raise ValueError for a port that other machines reach without a token."""
         if self.port is not None and self.token is None and not is_loopback(self.host):
-            raise ValueError(f"{self.host} is no loopback address: say a token")
+            raise ValueError(f"{self.host} is no loopback address: set a token")
         return self
 
 
@@ -179,5 +200,5 @@ class CanalAdminSettings(Login):
     def _check_password(self) -> Self:
         """Raise ValueError for an open port without a password."""
         if self.port is not None and not self.has_password:
-            raise ValueError("who starts and stops instances needs a password: say password, or password_hash")
+            raise ValueError("who starts and stops instances needs a password: set password, or password_hash")
         return self

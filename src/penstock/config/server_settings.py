@@ -21,7 +21,10 @@ INHERITED = ("data_dir", "zookeeper")
 
 
 class RunningSettings(Section):
-    """The election among servers with one ZooKeeper: it decides which of them runs each destination."""
+    """The election among servers with one ZooKeeper: it decides which of them runs each destination.
+
+    settings = RunningSettings(address="cdc1:11111", session_s=6)
+    """
 
     address: str | None = Field(
         default=None,
@@ -49,13 +52,17 @@ class RunningSettings(Section):
     delay_s: float = Field(
         default=1,
         ge=0,
-        description="how long the other servers wait before they run for election after a failure, in seconds",
+        description="seconds that the other servers wait, after the running server has failed, before they try to"
+        " take over its destinations",
     )
-    share: bool = Field(default=True, description="move destinations between the servers until each runs about as many")
+    share: bool = Field(
+        default=True,
+        description="balance the load: move destinations between the servers until each runs about as many",
+    )
 
 
 class ManagerSettings(Login):
-    """The canal manager (canal-admin, or what answers as it does) that is asked over HTTP for what to run."""
+    """The manager (canal-admin, or a server with the same HTTP interface) that says which instances to run."""
 
     url: str = Field(description="URL of the manager (canal-admin), http://host:port")
     user: str = Field(default="", description="user name that Penstock sends to the manager (canal-admin)")
@@ -68,11 +75,10 @@ class ManagerSettings(Login):
     announce: bool = Field(
         default=False, description="true: this Penstock server registers itself at the manager (canal-admin)"
     )
-    cluster: str = Field(
-        default="", description="with announce: name of the cluster in the manager (canal-admin) to register in"
-    )
+    cluster: str = Field(default="", description="with announce: cluster of canal-admin in which this server registers")
     name: str = Field(
-        default="", description="with announce: name under which this server is registered at the manager (canal-admin)"
+        default="",
+        description="with announce: name of this server in canal-admin's list of servers",
     )
 
     @field_validator("url")
@@ -88,12 +94,16 @@ class ManagerSettings(Login):
     def _check_password(self) -> Self:
         """Raise ValueError for a manager without a password."""
         if not self.has_password:
-            raise ValueError("a manager wants a password: say password, or password_hash")
+            raise ValueError("a manager needs a password: set password, or password_hash")
         return self
 
 
 class ServerSettings(Section):
-    """One server process with its instances."""
+    """One server process with its instances. A destination is the name of an instance, as in canal; it is no sink.
+
+    settings = ServerSettings(flight=FlightSettings(port=0), instances=(InstanceSettings(),))
+    Server(settings).start()
+    """
 
     flight: FlightSettings = Field(
         default=FlightSettings(), description="port of Arrow Flight, for Spark, Python and other Arrow clients"
@@ -116,7 +126,7 @@ class ServerSettings(Section):
     )
     data_dir: Path | None = Field(
         default=None,
-        description="folder below which stores, cursors and table histories are persisted, one folder per destination",
+        description="folder below which stores, cursors and schema histories are persisted, one folder per destination",
     )
     zookeeper: str | None = Field(
         default=None,
@@ -135,7 +145,7 @@ class ServerSettings(Section):
         default=None, description="HTTP manager (canal-admin) that provides the instances, instead of the conf folder"
     )
     instances: tuple[InstanceSettings, ...] = Field(
-        default=(), description="the instances, one for each captured source"
+        default=(), description="the instances (capture pipelines), one for each captured source"
     )
     groups: tuple[GroupSettings, ...] = Field(
         default=(),

@@ -13,21 +13,24 @@ from penstock.config.source_settings import AnySource, DirectorySettings, Source
 
 
 class StoreSettings(Section):
-    """The store, which holds captured events until all clients have acked them. Sizes may be written as 64MiB."""
+    """The store, which holds captured events until all clients have acked them. Sizes may be written as 64MiB.
+
+    settings = StoreSettings.model_validate({"kind": "file", "memory": "256MiB"})
+    """
 
     kind: Literal["memory", "file", "mixed"] = Field(
         default="memory",
         description=(
-            "memory: lost when the process ends; file: persisted; mixed: tiered storage, in memory until a client"
-            " falls behind, then the oldest events move to files"
+            "where captured events are held. memory: lost when the process ends; file: persisted; mixed: tiered"
+            " storage, in memory until a client falls behind, then the oldest events move to files"
         ),
     )
     memory: ByteSize = Field(
         default=ByteSize(64 << 20),
         ge=1 << 16,
         description=(
-            "memory: size at which capture waits for clients (backpressure); mixed: from half of it on, the oldest"
-            " events move to files"
+            "kind memory: size in memory at which capture waits for clients (backpressure); kind mixed: the oldest"
+            " events move to files from half of this size on"
         ),
     )
     slots: int | None = Field(
@@ -61,29 +64,29 @@ class StoreSettings(Section):
         default=None,
         ge=1 << 20,
         description=(
-            "kinds file and mixed: maximum size in bytes of all segment files; beyond it the oldest are deleted, even"
-            " if a client still needs them; default: no limit"
+            "kinds file and mixed: retention by size: maximum size in bytes of all segment files; beyond it the oldest"
+            " are deleted, even if a client still needs them; default: no limit"
         ),
     )
     limit_s: float | None = Field(
         default=None,
         gt=0,
         description=(
-            "maximum age of events in files in seconds; older files are deleted, even if a client still needs them;"
-            " default: no limit"
+            "kinds file and mixed: retention by age: segment files whose events are older than this many seconds are"
+            " deleted, even if a client still needs them; default: no limit"
         ),
     )
     slow_clients: Literal["backpressure", "catch_up"] = Field(
         default="backpressure",
         description="what happens when the store is full because a connected client has not acked. backpressure:"
         " capture waits for it; catch_up: if another client has acked everything, the slow one is served from the"
-        " source's log until it has caught up",
+        " source's binlog until it has caught up",
     )
     absent_after_s: float = Field(
         default=5,
         ge=0,
         description="a client that has been disconnected for this many seconds is evicted from a full store while"
-        " others are connected; when it returns, it is served from the source's log, from its cursor on",
+        " others are connected; when it returns, it is served from the source's binlog, from its cursor on",
     )
 
     @field_validator("slots")
@@ -109,27 +112,33 @@ class StoreSettings(Section):
 
 
 class MetaSettings(Section):
-    """The persistence of subscriptions and cursors: where it is, and how often it is written."""
+    """The persistence of subscriptions and cursors: where it is, and how often it is written.
+
+    settings = MetaSettings(kind="file", period_s=0.5)
+    """
 
     kind: Literal["memory", "file", "zookeeper", "mixed", "period-mixed"] | None = Field(
         default=None,
-        description="where and when cursors are persisted. file: in a file, every period_s; zookeeper: in ZooKeeper,"
-        " before an ack returns; mixed: in memory, and in ZooKeeper right after an ack; period-mixed: in memory, and in"
-        " ZooKeeper every period_s; memory: never. Default: period-mixed with a zookeeper, file with a data_dir, else"
-        " memory",
+        description="where and when cursors (what each client has acked) are persisted. file: in a file, every"
+        " period_s; zookeeper: in ZooKeeper, before an ack returns; mixed: in memory, and in ZooKeeper right after an"
+        " ack; period-mixed: in memory, and in ZooKeeper every period_s; memory: never. Default: period-mixed with a"
+        " zookeeper, file with a data_dir, else memory",
     )
     period_s: float = Field(
         default=1,
         ge=0,
         description=(
-            "file, period-mixed: seconds between two writes of the cursors; after a crash, batches acked since the last"
-            " write are redelivered. 0: write at every ack"
+            "kinds file and period-mixed: seconds between two writes of changed cursors; after a crash, batches that"
+            " were acked since the last write are redelivered. 0: cursors are written right after every ack"
         ),
     )
 
 
 class FailoverSettings(Section):
-    """The conditions under which the source counts as failed, and capture switches to the standby."""
+    """The conditions under which the source counts as failed, and capture switches to the standby.
+
+    settings = FailoverSettings(interval_s=1, retries=5)
+    """
 
     query: str = Field(
         default="SELECT 1", description="SQL statement of the health check, which a healthy source answers"
@@ -139,8 +148,8 @@ class FailoverSettings(Section):
         default=3,
         ge=1,
         description=(
-            "number of consecutive failures (of the health check, or of connections to the source's log) before the"
-            " standby takes over"
+            "number of consecutive failures (of the health check, or of connections that read the binlog) before"
+            " capture switches to the standby"
         ),
     )
     floor_s: float = Field(default=60, ge=0, description="minimum number of seconds between two failovers")
@@ -148,9 +157,9 @@ class FailoverSettings(Section):
         default=60,
         ge=0,
         description=(
-            "without GTIDs, the position in the other server's log is found by time, and events of this many seconds"
-            " before it are redelivered. With GTIDs: a standby that lacks captured transactions is waited for, so"
-            " many seconds at most"
+            "without GTIDs, the position in the other server's binlog is found by time, and events of this many"
+            " seconds before it are redelivered. With GTIDs, capture waits at most this many seconds for a standby"
+            " that lacks captured transactions"
         ),
     )
 
@@ -162,90 +171,121 @@ PositionKind = Literal["memory", "file", "zookeeper", "cursors"]
 
 
 class SnapshotSettings(Section):
-    """The limits on reading tables for queries that begin with a snapshot."""
+    """The limits on reading tables for queries that begin with a snapshot.
+
+    settings = SnapshotSettings(connections=2, rows_per_s=20_000)
+    """
 
     connections: int = Field(
-        default=4, ge=1, le=64, description="connections that read rows at most, of all snapshots of the instance"
+        default=4,
+        ge=1,
+        le=64,
+        description="maximum number of connections to the source that read rows for snapshots, over all snapshots of"
+        " the instance",
     )
     rows_per_s: float | None = Field(
-        default=None, gt=0, description="rows per second at most, of all snapshots of the instance; default: no limit"
+        default=None,
+        gt=0,
+        description="maximum number of rows per second, over all snapshots of the instance; default: no limit",
     )
     max_view_age_s: float = Field(
-        default=60, gt=0, description="seconds that a read view is open at most; a chunk that takes longer is split"
+        default=60,
+        gt=0,
+        description="maximum number of seconds that one consistent read of the source (a read view, which holds back"
+        " the purge of old row versions) is open; a chunk that takes longer is split",
     )
-    chunk_rows: int = Field(default=100_000, ge=1, description="rows of one chunk at most, by the server's estimate")
+    chunk_rows: int = Field(
+        default=100_000,
+        ge=1,
+        description="maximum number of rows of one chunk (key range of a table), by the database server's estimate",
+    )
     chunk_bytes: ByteSize = Field(
-        default=ByteSize(32 << 20), ge=1 << 10, description="size of one chunk at most, by the server's estimate"
+        default=ByteSize(32 << 20),
+        ge=1 << 10,
+        description="maximum size of one chunk, by the database server's estimate",
     )
 
 
 class InstanceSettings(Section):
-    """One capture pipeline; `destination` is its name."""
+    """One capture pipeline. Its name is called `destination`, as in canal: clients subscribe to it; it is no sink.
+
+    settings = InstanceSettings(destination="shop", source=SourceSettings(host="db1", user="penstock"))
+    """
 
     destination: str = Field(
-        default="default", pattern=_DESTINATION, description="name of the instance, to which clients subscribe"
+        default="default",
+        pattern=_DESTINATION,
+        description="name of this instance, which clients subscribe to (canal's word; not a sink)",
     )
     source: AnySource = Field(
-        default=SourceSettings(), description="the database server; or, with `path`, a folder with its log files"
+        default=SourceSettings(),
+        description="section: the database server that is captured; or, with `path`, a folder with its binlog files",
     )
     standby: SourceSettings | None = Field(
         default=None,
         description=(
-            "server that is captured from when the source fails; settings that are not given are those of the source"
+            "section: database server that is captured when the source fails; keys that are not set here, those of TLS"
+            " included, are taken from `source`"
         ),
     )
     failover: FailoverSettings = Field(
-        default=FailoverSettings(), description="health checks that decide when the standby takes over"
+        default=FailoverSettings(),
+        description="section: health checks that decide when capture switches to the standby",
     )
     start: str | None = Field(
         default=None,
-        description="Where an instance without cursors begins: `latest` (default), `earliest`, FILE:OFFSET, `gtid:…` or"
-        " `time:…`, see [positions.md](positions.md).",
+        description="where in the binlog an instance without cursors begins: `latest` (default), `earliest`,"
+        " FILE:OFFSET, `gtid:…` or `time:…`, see [positions.md](positions.md)",
     )
     on_purged: Literal["stop", "latest", "repair"] = Field(
         default="stop",
-        description="what to do when the source has purged log that is still needed. stop: stop with an error; latest:"
-        " skip to the end of the log; repair: have a function of your program close the gap, then skip. `penstock"
-        " serve` refuses repair: it needs a program that passes that function to `Instance`",
+        description="what to do when the source has purged binlog that is still needed. stop: stop with an error;"
+        " latest: skip to the end of the binlog; repair: call the repair callback, which closes the gap, then skip."
+        " Only a program that passes this callback to `Instance` can use repair: `penstock serve` refuses it",
     )
     retention_warning_h: float = Field(
         default=12,
         ge=0,
-        description="warn when the source will purge log that is still needed within this many hours; 0: never",
+        description="warn when the source will purge binlog that is still needed within this many hours; 0: never",
     )
     schema_from: Literal["start", "earliest"] = Field(
         default="start",
         description="where a new schema history begins. start: where capture starts; earliest: at the beginning of the"
-        " source's log, whose DDL is read once, so that readers can also read ranges before the start. Logs with"
-        " binlog_row_metadata=FULL name their columns themselves and need neither",
+        " source's binlog, whose DDL is read once, so that readers can also read ranges before the start. A binlog"
+        " with binlog_row_metadata=FULL names its columns itself and needs neither",
     )
     epoch: int = Field(
         default=0,
         ge=0,
         le=MAX_EPOCH,
         description=(
-            "lowest epoch (number of the log) of positions. It rises by itself when the source's log is reset or"
-            " replaced; set it only when the persisted epoch was lost"
+            "lowest epoch of positions. The epoch numbers the binlogs that the source has had, and rises automatically"
+            " when its binlog is reset or replaced; set it only when the persisted epoch was lost"
         ),
     )
     filter: FilterSettings = Field(
-        default=FilterSettings(), description="which tables, columns and kinds of events are captured"
+        default=FilterSettings(), description="section: which tables, columns and kinds of events are captured"
     )
-    canal: CanalRendering = Field(default=CanalRendering(), description="how events are rendered for canal's clients")
+    canal: CanalRendering = Field(
+        default=CanalRendering(), description="section: how events are rendered for canal's clients"
+    )
     store: StoreSettings = Field(
-        default=StoreSettings(), description="where captured events are stored until all clients have acked them"
+        default=StoreSettings(),
+        description="section: where captured events are stored until all clients have acked them",
     )
     snapshot: SnapshotSettings = Field(
-        default=SnapshotSettings(), description="how tables are read for queries that begin with a snapshot"
+        default=SnapshotSettings(), description="section: how tables are read for queries that begin with a snapshot"
     )
-    meta: MetaSettings = Field(default=MetaSettings(), description="where subscriptions and cursors are persisted")
+    meta: MetaSettings = Field(
+        default=MetaSettings(), description="section: where subscriptions and cursors are persisted"
+    )
     positions: tuple[PositionKind, ...] = Field(
         default=("cursors",),
         min_length=1,
         description=(
             "where capture resumes after a restart. cursors: at the lowest cursor of all clients; file, zookeeper: at"
-            " the position that capture has saved there; memory: as these, but only until the process ends. Of several,"
-            " the first that has a position is used"
+            " the position that capture has saved there; memory: at the position in memory, which is lost with the"
+            " process. Of several, the first that has a position is used"
         ),
     )
     data_dir: Path | None = Field(
@@ -253,7 +293,7 @@ class InstanceSettings(Section):
     )
     zookeeper: str | None = Field(default=None, description="ZooKeeper servers, host:port,…; default: the server's")
     verify_checksum: bool = Field(
-        default=True, description="verify the checksum of each event, if the log has checksums"
+        default=True, description="verify the checksum of each binlog event, if the binlog has checksums"
     )
 
     @field_validator("standby", mode="before")
@@ -270,13 +310,13 @@ class InstanceSettings(Section):
     def _check_requirements(self) -> Self:
         """Raise ValueError for settings that need a data_dir or ZooKeeper without one, and for contradictions."""
         if self.data_dir is None and (self.store.kind != "memory" or "file" in (self.meta_kind, *self.positions)):
-            raise ValueError(f"instance {self.destination} keeps files: say where with data_dir")
+            raise ValueError(f"instance {self.destination} keeps files: set data_dir")
         if self.zookeeper is None and {self.meta_kind, *self.positions} & {"zookeeper", "mixed", "period-mixed"}:
-            raise ValueError(f"instance {self.destination} needs ZooKeeper: say where with zookeeper")
+            raise ValueError(f"instance {self.destination} needs ZooKeeper: set zookeeper")
         if self.source.semi_sync and "sync" in self.store.model_fields_set and self.store.sync != "batch":
             raise ValueError(
                 f"instance {self.destination} acknowledges what is on the disk (semi_sync), and its store syncs by"
-                f" {self.store.sync}: leave sync out, or say batch"
+                f" {self.store.sync}: leave sync out, or set it to batch"
             )
         if self.standby is not None and isinstance(self.source, DirectorySettings):
             raise ValueError(
@@ -302,26 +342,31 @@ class InstanceSettings(Section):
 
 class GroupSettings(Section):
     """Several sources that canal's clients read as one destination; each member is an instance,
-    `DESTINATION.MEMBER`."""
+    `DESTINATION.MEMBER`.
+
+        settings = GroupSettings(destination="all", members={"east": InstanceSettings(), "west": InstanceSettings()})
+    """
 
     destination: str = Field(
         pattern=_DESTINATION,
-        description="name of the group of sources; canal's clients subscribe to it as to any destination",
+        description="name of the merged stream of all sources of the group; canal's clients subscribe to it as to any"
+        " destination",
     )
     members: dict[str, InstanceSettings] = Field(
         min_length=1,
-        description="the sources of the group: an instance for each, by a short name; it runs as DESTINATION.NAME",
+        description="the sources of the group, as NAME: settings of an instance; each runs as an instance of the name"
+        " DESTINATION.NAME",
     )
     hold_s: float = Field(
         default=1,
         ge=0,
         description=(
-            "seconds for which a transaction of one source is held back while another source of the group may still"
-            " deliver an earlier one"
+            "maximum number of seconds for which a transaction of one source is held back while another source of the"
+            " group may still deliver an earlier one; after that it is delivered, and the earlier one comes later"
         ),
     )
     canal: CanalRendering = Field(
-        default=CanalRendering(), description="how the group's events are rendered for canal's clients"
+        default=CanalRendering(), description="section: how the group's events are rendered for canal's clients"
     )
 
     @model_validator(mode="after")
@@ -331,7 +376,7 @@ class GroupSettings(Section):
             if not re.fullmatch(_MEMBER, name):
                 raise ValueError(f"{name!r} is no name for a member: letters, digits, - and _ are")
             if "canal" in member.model_fields_set:
-                raise ValueError(f"member {name} says how it looks to canal's clients, who see the group: say it there")
+                raise ValueError(f"member {name} says how it looks to canal's clients, who see the group: set it there")
         return self
 
     @property

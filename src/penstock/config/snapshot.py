@@ -28,8 +28,8 @@ class ConfiguredInstance:
 
 @dataclass(frozen=True, slots=True)
 class ConfigSnapshot:
-    """The settings of a server and of all its destinations at one moment. `unsettled` says which of them, or SERVER,
-    are as they were before because their files are being written, and why."""
+    """The settings of a server and of all its destinations at one moment. `unsettled` has those, or SERVER, whose
+    previous settings are used because their files are being written, each with the reason."""
 
     server: ServerSettings
     instances: Mapping[str, ConfiguredInstance]

@@ -1,4 +1,4 @@
-"""The settings of a source: a server, or a folder with the files of its log.
+"""The settings of a source: a database server, or a folder with its binlog files.
 
 A secret is never in an error or a repr: it is a SecretStr, and `${env:NAME}` keeps it out of the file.
 """
@@ -12,7 +12,10 @@ from penstock.config.section import Section, is_mapping
 
 
 class SourceSettings(Section):
-    """One MySQL or MariaDB server."""
+    """One MySQL or MariaDB server.
+
+    settings = SourceSettings(host="db1", user="penstock", password=SecretStr("…"))
+    """
 
     host: str = Field(default="127.0.0.1", description="host name or address of the database server")
     port: int = Field(default=3306, ge=1, le=65535, description="port of the database server")
@@ -20,12 +23,19 @@ class SourceSettings(Section):
     password: SecretStr = Field(default=SecretStr(""), description="password of the database user")
     tls: Literal["disabled", "preferred", "required", "verify-ca", "verify-identity"] = Field(
         default="preferred",
-        description="preferred: TLS if the server supports it; required: always; verify-ca: and the certificate must be"
-        " signed by tls_ca or a CA of the system; verify-identity: and it must be issued for this host",
+        description="TLS to the database server. disabled: never; preferred: if the server supports it; required:"
+        " always; verify-ca: always, and the certificate must be signed by tls_ca or a CA of the system;"
+        " verify-identity: as verify-ca, and the certificate must be issued for this host",
     )
-    tls_ca: Path | None = Field(default=None, description="CA certificates, a PEM file; default: those of the system")
+    tls_ca: Path | None = Field(
+        default=None,
+        description="CA certificates that the certificate of the database server is checked against, a PEM file;"
+        " default: those of the system",
+    )
     tls_cert: Path | None = Field(
-        default=None, description="client certificate, a PEM file, if the server requires one"
+        default=None,
+        description="client certificate that Penstock shows to the database server, a PEM file, if the server"
+        " requires one",
     )
     tls_key: Path | None = Field(
         default=None, description="private key of the client certificate, if it is in a separate file"
@@ -34,7 +44,9 @@ class SourceSettings(Section):
         default=10, gt=0, description="timeout for connecting to the database server, in seconds"
     )
     heartbeat_s: float = Field(
-        default=5, gt=0, description="the source sends a heartbeat when its log has had no event for this many seconds"
+        default=5,
+        gt=0,
+        description="the source sends a heartbeat when its binlog has had no event for this many seconds",
     )
     server_id: int | None = Field(
         default=None,
@@ -44,13 +56,15 @@ class SourceSettings(Section):
     )
     annotations: bool = Field(
         default=False,
-        description="ask MariaDB for the statements behind rows (binlog_annotate_row_events); MySQL sends its own"
-        " (binlog_rows_query_log_events) unasked. They pass with the kind query of the filter",
+        description="request from MariaDB the SQL statements that produced the rows (binlog_annotate_row_events);"
+        " MySQL sends them without a request (binlog_rows_query_log_events). They are delivered if filter.kinds has"
+        " query",
     )
     semi_sync: bool = Field(
         default=False,
         description=(
-            "acknowledge as a semi-synchronous replica: commits at the source wait until their events are in the store"
+            "take part in semi-synchronous replication as a replica: commits at the source wait until their events are"
+            " in the store"
         ),
     )
 
@@ -58,11 +72,13 @@ class SourceSettings(Section):
     def _check_tls(self) -> Self:
         """Raise ValueError for TLS settings that contradict each other."""
         if self.tls_ca is not None and not self.tls.startswith("verify"):
-            raise ValueError(f"tls_ca vouches for nothing with tls: {self.tls}; say verify-ca or verify-identity")
+            raise ValueError(f"tls_ca vouches for nothing with tls: {self.tls}; set verify-ca or verify-identity")
         if self.tls_key is not None and self.tls_cert is None:
             raise ValueError("tls_key needs tls_cert")
         if self.tls_cert is not None and self.tls in {"disabled", "preferred"}:
-            raise ValueError(f"tls_cert may not be asked for with tls: {self.tls}; say required, or verify")
+            raise ValueError(
+                f"tls_cert may not be asked for with tls: {self.tls}; set required, verify-ca or verify-identity"
+            )
         return self
 
     @property
@@ -77,29 +93,34 @@ class SourceSettings(Section):
 
 
 class DirectorySettings(Section):
-    """A folder with the binlog files of a server, captured like a server."""
+    """A folder with the binlog files of a server, captured like a server.
+
+    settings = DirectorySettings(path="/var/lib/mysql", base="binlog")
+    """
 
     path: str = Field(
-        min_length=1, description="folder with the log files; a URL such as s3://bucket/logs needs the extra 'fsspec'"
+        min_length=1,
+        description="folder with the binlog files; a URL such as s3://bucket/logs needs the extra 'fsspec'",
     )
     base: str | None = Field(
         default=None,
-        description="base name of the log files, without their number; needed if the folder has several logs",
+        description="base name of the binlog files, without their number; needed if the folder has the binlogs of"
+        " several servers",
     )
     poll_s: float = Field(default=1, gt=0, description="seconds between two checks of the folder for new data")
     missing_file_timeout_s: float = Field(
         default=30,
         ge=0,
-        description="seconds to wait for a file that is missing between two others before capture fails",
+        description="seconds to wait for a binlog file that is missing between two others before capture fails",
     )
     trust_ends: bool = Field(
         default=False,
-        description="treat a file without an end marker, as a killed server leaves it, as complete",
+        description="treat a binlog file without an end marker, as a killed server leaves it, as complete",
     )
 
     @property
     def address(self) -> str:
-        """Return the path, which stands for the address of a source."""
+        """Return the path of the folder, which errors and log lines show in place of host:port."""
         return self.path
 
     @property

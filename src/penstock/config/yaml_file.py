@@ -61,7 +61,7 @@ class _Loader(yaml.SafeLoader):
             self._check_keys(part, checked)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """Construct a value; an error does not show the value, which may be a secret."""
+        """Return the Python value of a YAML node. An error does not quote the value, which may be a secret."""
         try:
             return super().construct_object(node, deep)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError):
@@ -74,9 +74,9 @@ _TRUE_FALSE = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
 _Loader.add_implicit_resolver(_BOOL_TAG, _TRUE_FALSE, list("tTfF"))  # pyright: ignore[reportUnknownMemberType]
 
 
-def load_yaml(path: Path, kind: type[T]) -> T:
-    """Read a YAML file and validate it against a model. Raises ConfigurationError."""
-    return validate_settings(kind, read_yaml(path), path)
+def load_yaml(path: Path, kind: type[T], context: Any = None) -> T:
+    """Read a YAML file and validate it against a model, whose validators get the context. Raises ConfigurationError."""
+    return validate_settings(kind, read_yaml(path), path, context)
 
 
 def read_yaml(path: Path, read: ReadFile = Path.read_bytes) -> Any:
@@ -100,10 +100,10 @@ def read_yaml(path: Path, read: ReadFile = Path.read_bytes) -> Any:
         raise ConfigurationError(f"{path} is nested too deeply") from None
 
 
-def validate_settings(kind: type[T], raw: Any, path: Path | str) -> T:
+def validate_settings(kind: type[T], raw: Any, path: Path | str, context: Any = None) -> T:
     """Return a model made from raw settings. Raises ConfigurationError that names the file and the key."""
     try:
-        return kind.model_validate(raw)
+        return kind.model_validate(raw, context=context)
     except ValidationError as error:
         raise ConfigurationError(f"{path}: {describe_validation_error(error)}") from None
 

@@ -27,7 +27,10 @@ _LONGEST = 64  # times settle_s
 
 @dataclass(frozen=True, slots=True)
 class BalancerSettings:
-    """The conditions under which a server releases destinations for the sake of balance."""
+    """The conditions under which a server releases destinations for the sake of balance.
+
+    settings = BalancerSettings(settle_s=5.0)
+    """
 
     is_on: bool = True  # without it no destination is released for balance
     settle_s: float = 10.0  # nothing may change for this long before a destination is released
@@ -80,8 +83,8 @@ class Balancer:
         """Include the destination of this election in those that are spread over the servers; call it before the
         election is started."""
         with self._lock:
-            self._elections[election.destination] = election
-        election.balancing_delay = lambda: self._balancing_delay(election.destination)
+            self._elections[election.nodes.name] = election
+        election.balancing_delay = lambda: self._balancing_delay(election.nodes.name)
 
     def remove(self, destination: str) -> None:
         """Exclude a destination from those that are spread over the servers: it is no longer released to another

@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
+from penstock.coordinate.election_nodes import ElectionNodes
 from penstock.coordinate.fence import Fence
 
 log = logging.getLogger(__name__)
@@ -23,13 +24,14 @@ class Callbacks:
     wins in the election of one destination. A term begins only when no call is left (`is_idle`), so the queue is
     bounded."""
 
-    def __init__(self, name: str, on_running: OnRunning, on_stopped: OnStopped, on_failed: OnFailed) -> None:
-        self._name, self._on_running, self._on_stopped, self._on_failed = name, on_running, on_stopped, on_failed
+    def __init__(self, nodes: ElectionNodes, on_running: OnRunning, on_stopped: OnStopped, on_failed: OnFailed) -> None:
+        self._label = nodes.label
+        self._on_running, self._on_stopped, self._on_failed = on_running, on_stopped, on_failed
         self._queue: deque[Fence | str] = deque()
         self._changed = threading.Condition()  # protects the queue and these two:
         self._is_busy = self._is_closing = False
         self._has_begun = False  # of the thread alone
-        self._thread = threading.Thread(target=self._run, name=f"penstock-running-{name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"penstock-running-{nodes.name}", daemon=True)
 
     def start(self) -> None:
         """Start the thread that makes the calls."""
@@ -97,4 +99,4 @@ class Callbacks:
         try:
             self._on_stopped(reason)
         except Exception:
-            log.exception("destination not stopped cleanly destination=%s", self._name)
+            log.exception("elected process not stopped cleanly %s", self._label)

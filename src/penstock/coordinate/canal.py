@@ -13,19 +13,26 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.coordinate.election_nodes import ElectionNodes
+
 ROOT = "/otter/canal"
 SERVERS = f"{ROOT}/cluster"
 DESTINATIONS = f"{ROOT}/destinations"
 
 
+def election_nodes(destination: str) -> ElectionNodes:
+    """Return the ZooKeeper nodes in which the server that runs a destination is elected."""
+    return ElectionNodes("destination", destination, f"{DESTINATIONS}/{destination}")
+
+
 def members_path(destination: str) -> str:
     """Return the path of the ZooKeeper node whose children are the servers that could run a destination."""
-    return f"{DESTINATIONS}/{destination}/cluster"
+    return election_nodes(destination).members
 
 
 def member_path(destination: str, address: str) -> str:
     """Return the path of the ZooKeeper node of one server that could run a destination."""
-    return f"{members_path(destination)}/{address}"
+    return election_nodes(destination).member(address)
 
 
 def running_path(destination: str, client_id: int | None = None) -> str:
@@ -37,13 +44,7 @@ def running_path(destination: str, client_id: int | None = None) -> str:
 
 def fencing_epoch_path(destination: str) -> str:
     """Return the path of the ZooKeeper node that holds the number of the last election of a destination."""
-    return f"{DESTINATIONS}/{destination}/epoch"
-
-
-def term_path(destination: str) -> str:
-    """Return the path of the ZooKeeper node that says who won the last election of a destination, and whether the
-    winner has released it."""
-    return f"{DESTINATIONS}/{destination}/term"
+    return election_nodes(destination).epoch
 
 
 @dataclass(frozen=True, slots=True)

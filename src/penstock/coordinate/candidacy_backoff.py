@@ -7,7 +7,10 @@ from penstock.backoff import Backoff
 
 @dataclass(frozen=True, slots=True)
 class ElectionSettings:
-    """The times for which the servers of an election wait for each other, in seconds."""
+    """The times for which the servers of an election wait for each other, in seconds.
+
+    settings = ElectionSettings(delay_s=1.0, grace_s=10.0)
+    """
 
     delay_s: float = 1.0  # how long another server waits after a crash before it takes over
     grace_s: float = 10.0  # how long a server that released the destination leaves it to the others

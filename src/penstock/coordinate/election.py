@@ -1,7 +1,8 @@
-"""The election of the server that runs one destination, in canal's nodes.
+"""The election of the server that runs one destination, or of the driver that runs one pipeline.
 
 Who may try for a destination without a running server, and when, is decided in candidacy.py; election_state.py lists
-the states; handover.py reads and writes what the winner of the last election left behind.
+the states; handover.py reads and writes what the winner of the last election left behind. They are written for servers
+and their destinations; for the drivers of a pipeline, in other nodes, all of it is the same.
 
 Invariant: whatever depends on an election asks its fence whether it `is_held()`. That turns false by this server's own
 clock, before any other server can be elected, and no later than `on_stopped` is called. Only an orderly release calls
@@ -13,14 +14,21 @@ import math
 import threading
 from collections.abc import Callable
 
-from penstock.coordinate import canal
 from penstock.coordinate.callbacks import Callbacks, OnRunning, OnStopped
 from penstock.coordinate.canal import MemberNode, RunningNode
 from penstock.coordinate.candidacy import Candidacy, Vacancy, earliest_attempt, judge_vacancy
 from penstock.coordinate.candidacy_backoff import CandidacyBackoff, ElectionSettings
+from penstock.coordinate.election_nodes import ElectionNodes
 from penstock.coordinate.election_state import ElectionLog, ElectionState
 from penstock.coordinate.fence import Fence, claim
-from penstock.coordinate.handover import is_winner_alive, read_last_term, release_destination, term_writer, waive_term
+from penstock.coordinate.handover import (
+    is_winner_alive,
+    read_last_term,
+    release_term,
+    remove_ended,
+    term_writer,
+    waive_term,
+)
 from penstock.coordinate.lease import Clock, LeaseGuard, boot_clock
 from penstock.coordinate.membership import Membership
 from penstock.coordinate.tree import ZkNode
@@ -36,7 +44,7 @@ _JOIN_S = 15.0
 class Election:
     """Takes part in the election of one destination, from `start` to `close`, in a thread of its own.
 
-        election = Election(sessions, "shop", "10.0.0.1:11111", on_running, on_stopped)
+        election = Election(sessions, canal.election_nodes("shop"), "10.0.0.1:11111", on_running, on_stopped)
         election.start()
 
     `on_running` is called with the fence of an election that was won. It may raise: then the node is given up for
@@ -47,7 +55,7 @@ class Election:
     def __init__(
         self,
         sessions: ZkSessions,
-        destination: str,
+        nodes: ElectionNodes,
         address: str,
         on_running: OnRunning,
         on_stopped: OnStopped,
@@ -57,25 +65,25 @@ class Election:
         balancing_delay: Callable[[], float] = lambda: 0.0,
         clock: Clock = boot_clock,
     ) -> None:
-        self.destination, self.address = destination, address
+        self.nodes, self.address = nodes, address
         self.settings = settings or ElectionSettings()
         self.balancing_delay = balancing_delay
         self._sessions, self._clock = sessions, clock
-        self._path = canal.running_path(destination)
         member = MemberNode(flight_url)
-        self._membership = Membership(sessions, canal.members_path(destination), address, member.to_bytes())
-        self._callbacks = Callbacks(destination, on_running, on_stopped, self._note_failed_start)
+        self._membership = Membership(sessions, nodes.members, address, member.to_bytes())
+        self._callbacks = Callbacks(nodes, on_running, on_stopped, self._note_failed_start)
         self._lock = threading.RLock()  # protects these:
-        self._states = ElectionLog(destination, address)
+        self._states = ElectionLog(nodes, address)
         self._fence: Fence | None = None
         self._guard: LeaseGuard | None = None
         self._epoch = 0  # of the election that this server has won last
         self._release_reason = ""  # why it is to be given up
+        self._ended_epoch = 0  # of another server, whose process is known to have ended
         self._backoff = CandidacyBackoff(address, self.settings)
         self._is_released = threading.Event()
         self._woken = threading.Event()
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"penstock-election-{destination}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"penstock-election-{nodes.name}", daemon=True)
 
     # -- for the server
 
@@ -135,6 +143,13 @@ class Election:
                 self._release_reason = f"it failed: {error}"
         self._woken.set()
 
+    def expel(self, epoch: int) -> None:
+        """Report that the process which won this election has ended for certain: others need not wait for the end of
+        its session with ZooKeeper."""
+        if epoch != self._ended_epoch:
+            self._ended_epoch = epoch
+            self._woken.set()
+
     def on_lost(self) -> None:  # in the session's thread
         """End the term at once, because the session with ZooKeeper was lost: nothing may be written any more."""
         self._end_term("the session with ZooKeeper was lost", ElectionState.LOST)
@@ -159,13 +174,13 @@ class Election:
             return self.settings.poll_s
         try:
             self._membership.join(session, self._woken.set)
-            node = session.get_node(self._path, self._woken.set)
+            node = session.get_node(self.nodes.running, self._woken.set)
             running = None if node is None else RunningNode.from_bytes(node.value)
             if node is not None and running is not None and node.owner == session.session_id:
                 return self._step_as_owner(session, node, running)
             return self._step_as_candidate(session, node, running)
         except (CoordinationError, FencedError) as error:
-            log.debug("election retried destination=%s reason=%s", self.destination, error)
+            log.debug("election retried %s reason=%s", self.nodes.label, error)
             return _RETRY_S
 
     # -- the node is ours
@@ -195,8 +210,8 @@ class Election:
             return _RETRY_S / 4
         guard = LeaseGuard(session.lease)
         try:
-            write_term = term_writer(session, self.destination, self.address)
-            fence = claim(session, canal.fencing_epoch_path(self.destination), guard, write_term)
+            write_term = term_writer(session, self.nodes, self.address)
+            fence = claim(session, self.nodes.epoch, guard, write_term)
         except CoordinationError as error:
             self._backoff.note_failure(self._clock())
             self._release(session, node, f"no epoch: {error}")
@@ -212,7 +227,7 @@ class Election:
     def _release(self, session: ZkNodes, node: ZkNode, reason: str) -> None:
         """Stop the destination, and only then remove the running node, so that another server can start."""
         self._stop_in_order(reason, ElectionState.RELEASING)
-        release_destination(session, self.destination, self.address, node, self._epoch)
+        release_term(session, self.nodes, self.address, node, self._epoch)
         with self._lock:
             self._release_reason = ""
             self._backoff.note_release(self._clock())
@@ -229,8 +244,8 @@ class Election:
             self._callbacks.end(reason)
         if not self._callbacks.wait(self.settings.stop_limit_s):
             log.error(
-                "destination not stopped in time after losing the election, fenced destination=%s limit_s=%g",
-                self.destination,
+                "elected process not stopped in time after losing the election, fenced %s limit_s=%g",
+                self.nodes.label,
                 self.settings.stop_limit_s,
             )
         with self._lock:
@@ -256,7 +271,10 @@ class Election:
                 self._backoff.note_release(self._clock())
                 self._is_released.set()
         if node is not None and node.owner in self._sessions.past:
-            session.delete(self._path, node.version)  # we have stopped long since
+            session.delete(self.nodes.running, node.version)  # we have stopped long since
+            return 0.0
+        if node is not None and self._ended_epoch and remove_ended(session, self.nodes, node, self._ended_epoch):
+            log.info("nodes of an ended process removed %s epoch=%d", self.nodes.label, self._ended_epoch)
             return 0.0
         if running is not None:
             self._backoff.note_owner(running.address)
@@ -277,26 +295,26 @@ class Election:
             term, vacancy = candidacy.last_term, judge_vacancy(candidacy)
             is_ours = vacancy in {Vacancy.OWN, Vacancy.RESTARTED}
             if term is not None and is_ours and now > due + self.settings.delay_s:
-                waive_term(session, self.destination, term)
+                waive_term(session, self.nodes, term)
             return _RETRY_S / 4
         self._states.enter(ElectionState.TRYING)
-        session.create_ephemeral(self._path, RunningNode(self.address).to_bytes())
+        session.create_ephemeral(self.nodes.running, RunningNode(self.address).to_bytes())
         return 0.0
 
     def _gather_candidacy(self, session: ZkNodes, now: float) -> Candidacy:
         """Read from ZooKeeper what decides whether this server may try. All of it is watched."""
-        term = read_last_term(session, self.destination, self._woken.set)
+        term = read_last_term(session, self.nodes, self._woken.set)
         own_sessions = frozenset({session.session_id, *self._sessions.past})
         is_foreign = term is not None and not term.is_released and term.session_id not in own_sessions
         rivals: list[str] = []
         if self._backoff.grace_until:
-            rivals = session.child_names(canal.members_path(self.destination), self._woken.set)
+            rivals = session.child_names(self.nodes.members, self._woken.set)
         return Candidacy(
             self.address,
             own_sessions,
             vacant_since=self._backoff.note_vacancy(now),
             last_term=term,
-            is_winner_alive=is_foreign and is_winner_alive(session, self.destination, term, self._woken.set),
+            is_winner_alive=is_foreign and is_winner_alive(session, self.nodes, term, self._woken.set),
             own_epoch=self._epoch,
             has_rivals=any(name != self.address for name in rivals),
             balancing_delay_s=self.balancing_delay(),
@@ -306,8 +324,8 @@ class Election:
 
     def _note_failed_start(self, fence: Fence, error: Exception) -> None:  # called by the callbacks' thread
         log.error(
-            "start after winning the election failed destination=%s epoch=%s reason=%s",
-            self.destination,
+            "start after winning the election failed %s epoch=%s reason=%s",
+            self.nodes.label,
             fence.epoch,
             error,
         )
@@ -322,13 +340,13 @@ class Election:
         if session is None or not session.lease.is_held():
             return
         try:
-            node = session.get_node(self._path)
+            node = session.get_node(self.nodes.running)
             if node is not None and node.owner == session.session_id:
                 self._release(session, node, "it is being stopped")
             self._membership.leave(session)
         except (CoordinationError, FencedError) as error:
             log.warning(
-                "destination not released cleanly destination=%s reason=%s: released when the session expires",
-                self.destination,
+                "election not left cleanly %s reason=%s: released when the session expires",
+                self.nodes.label,
                 error,
             )

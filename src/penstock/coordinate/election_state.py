@@ -14,6 +14,8 @@ STOPPED    the election was closed
 import logging
 from enum import Enum
 
+from penstock.coordinate.election_nodes import ElectionNodes
+
 log = logging.getLogger(__name__)
 
 
@@ -32,9 +34,9 @@ class ElectionState(Enum):
 class ElectionLog:
     """Tracks the state of one server in one election, and logs each change. No state follows STOPPED."""
 
-    def __init__(self, destination: str, address: str) -> None:
+    def __init__(self, nodes: ElectionNodes, address: str) -> None:
         self.present = ElectionState.STANDBY
-        self._destination, self._address = destination, address
+        self._label, self._address = nodes.label, address
 
     def enter(self, state: ElectionState, reason: str = "-") -> None:
         """Change the state, and log the change with its reason. Nothing happens when the state is the same already, or
@@ -44,6 +46,6 @@ class ElectionLog:
             return
         self.present = state
         log.info(
-            "election state changed destination=%s address=%s state=%s before=%s reason=%s",
-            *(self._destination, self._address, state.value, before.value, reason),
+            "election state changed %s address=%s state=%s before=%s reason=%s",
+            *(self._label, self._address, state.value, before.value, reason),
         )

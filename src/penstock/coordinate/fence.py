@@ -1,5 +1,6 @@
 """Fencing: only the server that claimed an epoch last may write. The writes of an older one are refused."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -13,7 +14,11 @@ ExtraWrites = Callable[[int], Mapping[str, bytes]]
 @dataclass(frozen=True, slots=True)
 class Fence:
     """The right of one winner to write. `epoch` rises with every claim, and `check` goes with every write, so that the
-    writes of an older winner fail. An elected server holds it while its lease lasts, and writes nothing afterwards."""
+    writes of an older winner fail. An elected server holds it while its lease lasts, and writes nothing afterwards.
+
+        fence = claim(tree, path)
+        tree.commit({node: value}, fence.check())
+    """
 
     epoch: int
     path: str
@@ -23,6 +28,12 @@ class Fence:
     def is_held(self) -> bool:
         """Return whether the lease behind the fence lasts; a fence without a lease is always held."""
         return self.guard is None or self.guard.is_held()
+
+    @property
+    def held_until(self) -> float:
+        """The time at which the lease behind the fence ends, as far as it is renewed by now; 0 when it has ended, and
+        infinite without a lease."""
+        return math.inf if self.guard is None else self.guard.held_until
 
     @property
     def check(self) -> tuple[str, int]:

@@ -74,6 +74,11 @@ class LeaseGuard:
         """Return whether neither this use of the lease nor the lease itself has ended."""
         return not self._is_over and self._lease.is_held()
 
+    @property
+    def held_until(self) -> float:
+        """The time at which this use of the lease ends, unless it is renewed; 0 when it has ended."""
+        return self._lease.until if self.is_held() else 0.0
+
     def end(self) -> None:
         """End this use of the lease; the lease itself is not touched."""
         self._is_over = True

@@ -18,7 +18,11 @@ def cluster_servers(sessions: SessionManager, destination: str) -> list[str]:
 
 
 class ServerLookup:
-    """Finds the servers of one destination: what ZooKeeper says now, or a CoordinationError."""
+    """Finds the servers of one destination: what ZooKeeper says now, or a CoordinationError.
+
+    lookup = ServerLookup(SessionManager("zk1:2181"), "shop")
+    address = lookup.running()
+    """
 
     def __init__(self, sessions: SessionManager, destination: str) -> None:
         self._sessions, self._destination = sessions, destination

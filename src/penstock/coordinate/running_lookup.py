@@ -80,7 +80,7 @@ class RunningLookup:
 
     @property
     def is_connected(self) -> bool:
-        """Return whether it has a connection to ZooKeeper open."""
+        """Return whether this lookup has an open connection to ZooKeeper."""
         return self._tree is not None
 
     def find(self, destination: str) -> RunningServer:
@@ -159,10 +159,14 @@ class RunningLookup:
         owner = None if node is None else node.owner
         with self._lock:
             self._owners[destination] = owner
-            moved = [one for one in self._followers if one.destination == destination and one.owner != owner]
-            self._followers = [one for one in self._followers if one not in moved]
-        for one in moved:
-            stream = one.stream()
+            moved = [
+                follower
+                for follower in self._followers
+                if follower.destination == destination and follower.owner != owner
+            ]
+            self._followers = [follower for follower in self._followers if follower not in moved]
+        for follower in moved:
+            stream = follower.stream()
             if stream is not None:
                 log.info(
                     "change stream cancelled destination=%s reason=its server does not run the destination any more",

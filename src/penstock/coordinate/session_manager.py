@@ -61,6 +61,11 @@ class SessionManager:
         return session
 
     @property
+    def problem(self) -> str:
+        """The reason why there is no session; empty while there is one, and before the first attempt to open one."""
+        return "" if self.is_held() else self._problem
+
+    @property
     def lease_until(self) -> float:
         """The time at which the present lease ends, by the clock of `boot_clock`; 0 without a session."""
         session = self.current

@@ -53,24 +53,32 @@ class Tree(Protocol):
         ...
 
 
+def import_kazoo() -> tuple[Any, Any, Any]:
+    """Return kazoo's client, its exceptions and its timeout. Raises MissingExtraError when it is not installed."""
+    try:
+        from kazoo import exceptions  # noqa: PLC0415 - an extra
+        from kazoo.client import KazooClient  # noqa: PLC0415
+        from kazoo.handlers.threading import KazooTimeoutError  # noqa: PLC0415
+    except ImportError:
+        raise MissingExtraError.for_extra("zookeeper", "a tree in ZooKeeper") from None
+    return KazooClient, exceptions, KazooTimeoutError
+
+
 class ZooKeeperTree:
     """A tree of values in ZooKeeper, for any thread. A server that cannot be reached is a CoordinationError, which is
-    transient."""
+    transient.
+
+        tree = ZooKeeperTree("zk1:2181,zk2:2181")
+        node = tree.read("/otter/canal/destinations/shop/running")
+    """
 
     logger: logging.Logger | None = None  # where kazoo logs; by default in its own
 
     def __init__(self, hosts: str, *, timeout_s: float = _TIMEOUT_S, session_s: float | None = None) -> None:
-        try:
-            from kazoo import exceptions  # noqa: PLC0415 - an extra
-            from kazoo.client import KazooClient  # noqa: PLC0415
-            from kazoo.handlers.threading import KazooTimeoutError  # noqa: PLC0415
-        except ImportError:
-            raise MissingExtraError.for_extra("zookeeper", "a tree in ZooKeeper") from None
-        self._errors: Any = exceptions
-        self._timeouts: Any = KazooTimeoutError
+        client, self._errors, self._timeouts = import_kazoo()
         self._hosts, self._timeout_s = hosts, timeout_s
         session_s = session_s or min(timeout_s, _SESSION_S)
-        self._client: Any = KazooClient(hosts, timeout=session_s, connection_retry=_RECONNECTS, logger=self.logger)
+        self._client: Any = client(hosts, timeout=session_s, connection_retry=_RECONNECTS, logger=self.logger)
         self._is_closed = False
         self._before_start()
         with self._translate_errors():

@@ -5,30 +5,52 @@ Everything that is started is stopped again, in the opposite order, whatever hap
 
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
 
 from penstock.config import InstanceSettings, ServerSettings, SourceSettings
-from penstock.demo.shop import SPEC, ShopSize, create_shop
+from penstock.demo.change import ShopChange
+from penstock.demo.numbers import PipelineNumbers
+from penstock.demo.shared_changes import ChangeProduct
+from penstock.demo.shop import SEARCHABLE, SPEC_FILE, ShopSize, create_shop
 from penstock.demo.steps import StepDisplay
-from penstock.document import DocumentBuilder, DocumentPlan, load_all_documents
+from penstock.document import DOCUMENT_DECODING, DeadLetterOutcome, DocumentSync, LocalWriter, load_spec
 from penstock.errors import PenstockError
 from penstock.model import Sequence
+from penstock.search.dead_letters import DeadLetters
 from penstock.search.embedded import EmbeddedIndex
 from penstock.server import Server
-from penstock.source import RowQuery, connect, current_position
+from penstock.snapshot.source_rows import SourceRows
+from penstock.source import connect, current_position
+from penstock.source.connection import translate_errors
 from penstock.spark.failure import cause_of
 from penstock.spark.index_sync import IndexSync
 from penstock.spark.sessions import check_java, local_session, stop_session
+from penstock.spark.sync_job import LoadedGraphs
 from penstock.testing import MariaDB, MariaDBInstallation
 
-DEADLINE_S = 60.0
+_FIRST_CHANGE_S = 60.0
+_CHANGE_S = 30.0
 _POLL_S = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class TimedChange:
+    """A change of the database, how many documents it touched, and how long after its commit all of them showed it;
+    None if they did not in time."""
+
+    change: str
+    text: str
+    documents: int
+    latency_ms: float | None
+    order: int | None = None  # the order that was changed or made; None for a change of many
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +60,30 @@ class DemoPipeline:
     source: SourceSettings
     index: EmbeddedIndex
     query: Any  # Spark's StreamingQuery
+    numbers: PipelineNumbers
 
-    def wait_until(self, is_so: Callable[[], bool], deadline_s: float = DEADLINE_S) -> float | None:
+    def make_change(self, change: ShopChange, deadline_s: float = _CHANGE_S) -> TimedChange:
+        """Commit a change, and time it until every document that it touches shows it. Raises LookupError for a row that
+        is not there, and an error of the database or of the stream."""
+        with (
+            translate_errors(self.source),
+            closing(connect(self.source)) as connection,
+            connection.cursor() as cursor,
+        ):
+            connection.begin()
+            applied = change.apply(cursor)
+            connection.commit()
+        pending = deque(applied.orders)
+
+        def is_searchable() -> bool:
+            while pending and applied.shows(self.index.get(str(pending[0]))):
+                pending.popleft()
+            return not pending
+
+        latency_ms = self._wait_until(is_searchable, deadline_s)
+        return TimedChange(change.title, applied.text, len(applied.orders), latency_ms, applied.order)
+
+    def _wait_until(self, is_so: Callable[[], bool], deadline_s: float) -> float | None:
         """Wait until a condition holds, and return the milliseconds that it took; None if the deadline passed. Raises
         an error of the stream."""
         began = time.perf_counter()
@@ -69,7 +113,7 @@ def run_pipeline(steps: StepDisplay, size: ShopSize) -> Generator[DemoPipeline, 
             password=SecretStr(database.password),
             tls="disabled",
         )
-        with steps.counted_step("a shop, products", size.products) as progress, closing(connect(source)) as connection:
+        with steps.counted_step("a shop, orders", size.orders) as progress, closing(connect(source)) as connection:
             create_shop(connection, size, progress)
             start = current_position(connection, source)
         with steps.step("capture: the server follows the log from here on"):
@@ -77,31 +121,38 @@ def run_pipeline(steps: StepDisplay, size: ShopSize) -> Generator[DemoPipeline, 
             server = Server(ServerSettings.with_flight_only(instance))
             started.callback(server.stop)
             server.start()
-            tables = {table.name: table for table in server.instances["shop"].describe_tables(SPEC.tables)}
-            plan = DocumentPlan.from_spec(SPEC, tables)
-        reader = RowQuery(source)
-        started.callback(reader.close)
-        builder = DocumentBuilder(plan, reader)
+        rows = SourceRows(source, DOCUMENT_DECODING)
+        started.callback(rows.close)
         index = started.enter_context(EmbeddedIndex.open(folder / "index"))
-        index.prepare(plan.fields)
+        letters = started.enter_context(DeadLetters.open(folder / "dead-letters.sqlite"))
+        spec = load_spec(SPEC_FILE)
+        documents = DocumentSync(
+            LoadedGraphs(source, spec).load,
+            rows,
+            index,
+            lambda builder: LocalWriter(builder, rows, index),
+            DeadLetterOutcome(spec.index, letters),
+        )
+        documents.prepare_index()
         with steps.counted_step("first load of the index, documents", _count_searchable(source)) as progress:
-            load_all_documents(builder, index, int(Sequence.from_position(start)), progress)
+            documents.load_all(int(Sequence.from_position(start)), progress)
         with steps.step("Spark: session and stream") as detail:
             spark = local_session("penstock demo", log_file=folder / "spark.log")
             started.callback(stop_session, spark)
             detail("the first batch loads Spark's Python processes")
-            sync = IndexSync(plan, builder, index, server=server.address, destination="shop")
+            numbers = PipelineNumbers(server.report, index, letters)
+            sync = IndexSync([documents], server=server.address, destination="shop", on_batch=numbers.add_batch)
             query = sync.start(spark, folder / "checkpoint", start)
             started.callback(query.stop)
-            pipeline = DemoPipeline(source, index, query)
+            pipeline = DemoPipeline(source, index, query, numbers)
             _warm_up(pipeline)
         yield pipeline
 
 
 def _count_searchable(source: SourceSettings) -> int:
-    """Return how many products should be searchable."""
+    """Return how many orders should be searchable."""
     with closing(connect(source)) as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT COUNT(*) FROM shop.product WHERE state IN ('on_sale', 'sold_out')")
+        cursor.execute("SELECT COUNT(*) FROM shop.orders WHERE state IN %s", (SEARCHABLE,))
         (count,) = cursor.fetchone() or (0,)
         return int(count)
 
@@ -109,9 +160,9 @@ def _count_searchable(source: SourceSettings) -> int:
 def _warm_up(pipeline: DemoPipeline) -> None:
     """Send one change through everything, so that the first one a person makes is not the slow one."""
     with closing(connect(pipeline.source)) as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT id, name FROM shop.product WHERE state = 'on_sale' ORDER BY id LIMIT 1")
-        key, name = cursor.fetchone() or (0, "")
-        for text in (f"{name} (warm)", name):
-            cursor.execute("UPDATE shop.product SET name = %s WHERE id = %s", (text, key))
-            if pipeline.wait_until(lambda text=text: (pipeline.index.get(str(key)) or {}).get("name") == text) is None:
-                raise PenstockError(f"the first change did not reach the index within {DEADLINE_S:g} s")
+        cursor.execute("SELECT id, name, price FROM shop.product ORDER BY id LIMIT 1")
+        key, name, price = cursor.fetchone() or (0, "", Decimal(0))
+    for text in (f"{name} (warm)", name):
+        timed = pipeline.make_change(ChangeProduct(product=key, name=text, price=price), _FIRST_CHANGE_S)
+        if timed.latency_ms is None:
+            raise PenstockError(f"the first change did not reach the index within {_FIRST_CHANGE_S:g} s")

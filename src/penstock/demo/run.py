@@ -1,12 +1,12 @@
-"""`penstock demo`: start everything, then serve the page or make four changes."""
+"""`penstock demo`: start everything, then serve the page or make a few changes."""
 
 from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from penstock.demo.once import TimedChange, make_four_changes, print_changes
+from penstock.demo.once import make_changes, print_changes
 from penstock.demo.page import open_listener, serve_page
-from penstock.demo.pipeline import run_pipeline
+from penstock.demo.pipeline import TimedChange, run_pipeline
 from penstock.demo.shop import ShopSize
 from penstock.demo.steps import StepDisplay
 
@@ -16,12 +16,12 @@ PAGE_PORT = 8420
 def run_demo(
     *, once: bool, port: int = PAGE_PORT, print_json: Callable[[Sequence[TimedChange]], None] | None = None
 ) -> int:
-    """Run the demo and return the exit code. `print_json` prints the four changes; steps then go to stderr."""
+    """Run the demo and return the exit code. `print_json` prints the changes; steps then go to stderr."""
     console = Console(highlight=False, stderr=print_json is not None)
     listener = None if once else open_listener(port)
     with run_pipeline(StepDisplay(console), ShopSize()) as pipeline:
         if listener is None:
-            changes = make_four_changes(pipeline)
+            changes = make_changes(pipeline)
             if print_json is not None:
                 print_json(changes)
             else:

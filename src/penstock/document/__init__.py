@@ -1,18 +1,39 @@
-"""Documents: what they are made of, which ones a change touches, and how they are built."""
+"""Documents: what they are made of, which ones a change touches, and how they are built and written."""
 
-from penstock.document.build import DocumentBuilder, RowReader
-from penstock.document.plan import DocumentPlan
-from penstock.document.spec import DocumentSpec, JoinSpec, RootSpec, load_spec
-from penstock.document.sync import apply_changes, load_all_documents
+from penstock.document.build import DocumentBuilder
+from penstock.document.changes import CHANGE_COLUMNS, ChangeReader
+from penstock.document.graph import DocumentGraph
+from penstock.document.live_graph import find_missing_indexes, load_graph
+from penstock.document.outcome import DeadLetterOutcome, OutcomeLog
+from penstock.document.rows import DOCUMENT_DECODING, DocumentRows
+from penstock.document.spec import DocumentFieldSpec, DocumentSpec, JoinSpec, RootSpec, load_spec
+from penstock.document.spec_location import load_checked
+from penstock.document.sync import BatchCounts, DocumentSync, LoadedGraph
+from penstock.document.write import DocumentCounts, DocumentWriter, LocalWriter, TouchedDocument, split_operations
 
 __all__ = [
+    "CHANGE_COLUMNS",
+    "DOCUMENT_DECODING",
+    "BatchCounts",
+    "ChangeReader",
+    "DeadLetterOutcome",
     "DocumentBuilder",
-    "DocumentPlan",
+    "DocumentCounts",
+    "DocumentFieldSpec",
+    "DocumentGraph",
+    "DocumentRows",
     "DocumentSpec",
+    "DocumentSync",
+    "DocumentWriter",
     "JoinSpec",
+    "LoadedGraph",
+    "LocalWriter",
+    "OutcomeLog",
     "RootSpec",
-    "RowReader",
-    "apply_changes",
-    "load_all_documents",
+    "TouchedDocument",
+    "find_missing_indexes",
+    "load_checked",
+    "load_graph",
     "load_spec",
+    "split_operations",
 ]

@@ -1,83 +1,307 @@
-"""Changes → documents → index, and the first load. Knows neither Spark nor a driver: tables in, operations out."""
+"""Changes → documents → index, for one document spec. Knows neither Spark nor a driver: tables in, operations out."""
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from penstock.document.affected import find_changed_keys
-from penstock.document.build import DocumentBuilder
-from penstock.document.plan import DocumentPlan
-from penstock.errors import SinkRejectedError
+from penstock.document.batch_images import BatchImages, ImageReader
+from penstock.document.build import DocumentBuilder, read_keys
+from penstock.document.changes import ChangeReader, TouchedKeys
+from penstock.document.content_change import find_changed_tables
+from penstock.document.document_id import document_id, parse_document_id
+from penstock.document.graph import REFERENCES_FIELD, DocumentGraph
+from penstock.document.image_rules import find_read_back_reasons
+from penstock.document.outcome import OutcomeLog, StrictOutcome
+from penstock.document.queries import RootLookup
+from penstock.document.references import reference_text
+from penstock.document.rows import DocumentRows
+from penstock.document.sql_text import Key, split_keys
+from penstock.document.write import DocumentCounts, DocumentWriter, TouchedDocument, write_built, write_operations
+from penstock.errors import ConfigurationError, ProtocolError, SchemaError
+from penstock.model import Sequence as ChangeSequence
 from penstock.model import TableName
-from penstock.search.index import OPERATIONS, SearchIndex, WriteReport
+from penstock.search.index import OPERATIONS, FieldKind, SearchIndex
 
-DOCUMENTS_PER_WRITE = 5_000
+log = logging.getLogger(__name__)
+
+KEYS_PER_LOOKUP = 500
+# Documents that are collected before they are written: a change that touches more is followed in several parts.
+MOST_COLLECTED = 20_000
+DOCUMENTS_PER_PAGE = 1_000
 
 
-def apply_changes(
-    changes: pa.Table,
-    columns: Mapping[TableName, str],
-    plan: DocumentPlan,
-    builder: DocumentBuilder,
-    index: SearchIndex,
-) -> int:
-    """Write every document that these changes touch in the source's present state, and return how many.
+@dataclass(frozen=True, slots=True)
+class LoadedGraph:
+    """A document graph as the source has its tables now, and the tables that are not there."""
 
-    Each is written with the highest `_seq` that touched it. Applying the same changes again is harmless.
+    graph: DocumentGraph
+    missing: frozenset[TableName] = frozenset()
+
+
+@dataclass(slots=True)
+class BatchCounts:
+    """What one batch did."""
+
+    changes: int = 0  # of tables of the document
+    unused: int = 0  # of them, those of columns that no document uses
+    from_log: int = 0  # documents that were built from row images, without a read
+    documents: DocumentCounts = field(default_factory=DocumentCounts)
+
+
+class DocumentSync:
+    """Follows the changes of one document spec into an index.
+
+    sync = DocumentSync(load_graph, rows, index, lambda builder: LocalWriter(builder, rows, index))
+    counts = sync.apply_changes(batch)
     """
-    if not changes.num_rows:
-        return 0
-    builder.wait_until_visible()
-    versions = find_affected_documents(changes, columns, plan, builder)
-    ids = list(versions)
-    for first in range(0, len(ids), DOCUMENTS_PER_WRITE):
-        some = ids[first : first + DOCUMENTS_PER_WRITE]
-        present = dict(builder.build_documents(some))
-        _write_operations(index, [(str(key), versions[key], present.get(str(key))) for key in some])
-    return len(ids)
 
+    def __init__(
+        self,
+        load_graph: Callable[[], LoadedGraph],
+        rows: DocumentRows,
+        index: SearchIndex,
+        create_writer: Callable[[DocumentBuilder], DocumentWriter],
+        outcome: OutcomeLog | None = None,
+    ) -> None:
+        """Follow into `index`; `outcome` keeps what the index refuses, else the first refusal is an error."""
+        self._load_graph, self._rows, self._index, self._create_writer = load_graph, rows, index, create_writer
+        self._outcome = outcome or StrictOutcome()
+        self._epoch = -1  # that the index knows to be ours
+        self._use(load_graph())
 
-def find_affected_documents(
-    changes: pa.Table, columns: Mapping[TableName, str], plan: DocumentPlan, builder: DocumentBuilder
-) -> dict[Any, int]:
-    """Return the root ids that the changes touch, with the version each document is to be written with."""
-    keys = find_changed_keys(changes, columns, plan.key_columns)
-    versions = keys.get(TableName.parse(plan.spec.root.table), {})
-    for join in plan.spec.joins.values():
-        changed = keys.get(TableName.parse(join.table))
-        if not changed:
-            continue
-        highest = max(changed.values())
-        for key in builder.find_roots(join, list(changed)):
-            versions[key] = max(versions.get(key, 0), highest)
-    return versions
+    @property
+    def graph(self) -> DocumentGraph:
+        """Return the graph as it was last loaded."""
+        return self._loaded.graph
 
+    def _use(self, loaded: LoadedGraph) -> None:
+        """Work with a graph from now on."""
+        self._loaded = loaded
+        self._reader = ChangeReader(loaded.graph)
+        is_read_back = loaded.missing or find_read_back_reasons(loaded.graph)
+        self._image_reader = None if is_read_back else ImageReader(loaded.graph)
+        self._builder = DocumentBuilder(loaded.graph, self._rows, loaded.missing)
+        self._writer = self._create_writer(self._builder)
 
-def load_all_documents(
-    builder: DocumentBuilder, index: SearchIndex, version: int, progress: Callable[[int], None] = lambda _: None
-) -> int:
-    """Write every document with `version`, the `_seq` of a position taken before, so that any later change wins."""
-    builder.wait_until_visible()
-    count = 0
-    for page in builder.build_pages():
-        _write_operations(index, [(key, version, document) for key, document in page])
-        count += len(page)
-        progress(count)
-    return count
+    def prepare_index(self) -> None:
+        """Create the index if it is missing, or check that it has the fields of the documents.
 
+        A new index has the field of references in any case: a foreign key that cascades may be added later. One that
+        somebody made by hand needs it only when there is such a key.
+        """
+        kinds, layout = self.graph.field_kinds, self.graph.layout
+        if not self.graph.references:
+            with suppress(ConfigurationError):
+                self._index.prepare({**kinds, REFERENCES_FIELD: FieldKind.KEYWORD}, layout)
+                return
+        self._index.prepare(kinds, layout)
 
-def _write_operations(index: SearchIndex, rows: list[tuple[str, int, str | None]]) -> WriteReport:
-    """Write documents and deletes, and return the report."""
-    if not rows:
-        return WriteReport()
-    ids, versions, documents = zip(*rows, strict=True)
-    columns = [pa.array(ids, pa.string()), pa.array(versions, pa.int64()), pa.array(documents, pa.string())]
-    report = index.write(pa.Table.from_arrays(columns, schema=OPERATIONS))
-    if report.rejected:
-        first = report.rejected[0]
-        raise SinkRejectedError(
-            f"the index refused {len(report.rejected)} documents, the first with id {first.id}: {first.reason};"
-            " nothing after them was acknowledged, mend the mapping or the data and start again"
+    def reload(self) -> None:
+        """Load the graph again, as the tables are now."""
+        self._use(self._load_graph())
+
+    def has_documents(self) -> bool:
+        """Return whether the source has at least one searchable row, of which the transform of the spec, if it has
+        one, makes a document."""
+        size = 1 if self.graph.spec.transform is None else DOCUMENTS_PER_PAGE
+        return any(built.documents.null_count < len(built) for built in self._builder.build_pages(size))
+
+    def apply_changes(self, changes: pa.Table) -> BatchCounts:
+        """Write every document that these changes touch: as its last row image has it where that is all it depends on,
+        else in the source's present state.
+
+        Each is written with the highest `_seq` that touched it. Applying the same changes again is harmless.
+        """
+        self._claim_epoch(pc.max(changes.column("_seq")).as_py() or 0)
+        try:
+            images = self._image_reader.read_changes(changes) if self._image_reader is not None else None
+            if images is not None:
+                counts = BatchCounts(images.changes, images.unused)
+                self._write_touched(self._write_images(images, counts), counts)
+                return counts
+            return self._apply_read_back(self._reader.read_changes(changes))
+        except (SchemaError, ProtocolError) as error:
+            # A table was altered or dropped after the graph was loaded: documents are read as the source is now.
+            log.info("re-reading table schemas after an error index=%s reason=%s", self.graph.spec.index, error)
+            self.reload()
+            return self._apply_read_back(self._reader.read_changes(changes, skips_unfit=True))
+
+    def _apply_read_back(self, touched: TouchedKeys) -> BatchCounts:
+        """Follow the statements of a batch, and write the documents that it touches in the source's present state.
+        Where a statement changed the keys by which they are found, the rebuild after it has written all of them."""
+        counts = BatchCounts(touched.changes, touched.unused)
+        keys = self._reader.key_names
+        is_rebuilt = bool(touched.statements) and self._follow_statements(touched, counts)
+        if not is_rebuilt or self._reader.key_names == keys:
+            self._write_touched(touched, counts)
+        return counts
+
+    def load_all(self, version: int, progress: Callable[[int], None] = lambda _: None) -> DocumentCounts:
+        """Write every document with a version, the `_seq` of a position from before, so that any later change wins."""
+        self._claim_epoch(version)
+        counts = DocumentCounts()
+        for built in self._builder.build_pages(DOCUMENTS_PER_PAGE):
+            touched = [TouchedDocument(key, version) for key in built.keys]
+            page = write_built(self._index, touched, built)
+            self._outcome.record(dict.fromkeys(built.ids, version), page.rejected)
+            counts.add(page)
+            progress(counts.total)
+        return counts
+
+    def _claim_epoch(self, version: int) -> None:
+        """Tell the index the epoch of a version before it is written: an index that has seen a higher one refuses."""
+        epoch = ChangeSequence.from_int(version).epoch
+        if epoch > self._epoch:
+            self._index.claim_epoch(epoch)
+            self._epoch = epoch
+
+    def _follow_statements(self, touched: TouchedKeys, counts: BatchCounts) -> bool:
+        """Load the graph again after DDL, and rebuild the index where a statement may have changed rows unseen. Return
+        whether it was rebuilt."""
+        used = self.graph.used_columns
+        tables: set[TableName] = set()
+        sequence = 0
+        for statement in touched.statements:
+            changed = find_changed_tables(statement, used, self._loaded.missing)
+            if changed:
+                tables |= changed
+                sequence = max(sequence, statement.sequence)
+                log.warning(
+                    "statement changes rows without logging them, all documents are compared index=%s table=%s"
+                    " statement=%s",
+                    *(self.graph.spec.index, ",".join(sorted(map(str, changed))), statement.text[:200]),
+                )
+        before = self.graph.reference_names
+        self.reload()
+        if self.graph.reference_names != before:
+            log.warning(
+                "foreign keys that cascade have changed, all documents are written again index=%s references=%s",
+                *(self.graph.spec.index, ",".join(sorted(self.graph.reference_names)) or "none"),
+            )
+            self.prepare_index()
+            sequence = max(statement.sequence for statement in touched.statements)
+            tables |= {self.graph.root.table.name}
+        if tables:
+            counts.documents.add(self.rebuild(sequence))
+        return bool(tables)
+
+    def rebuild(self, version: int) -> DocumentCounts:
+        """Write every document with this version, and delete what the index has besides."""
+        counts = self.load_all(version)
+        refused = {rejection.id for rejection in counts.rejected}
+        self._index.refresh()
+        for page in self._index.scan_ids():
+            older = page.filter(pc.less(page.column("version"), version))
+            rows = [
+                (name, version, routing, None)
+                for name, routing in zip(*(older.column(part).to_pylist() for part in ("id", "routing")), strict=True)
+                if name not in refused
+            ]
+            deleted = write_operations(self._index, _operations(rows))
+            self._outcome.record({name: version for name, *_ in rows}, deleted.rejected)
+            counts.add(deleted)
+        log.info(
+            "index rebuilt after a statement index=%s written=%d deleted=%d rejected=%d",
+            *(self.graph.spec.index, counts.written, counts.deleted, len(counts.rejected)),
         )
-    return report
+        return counts
+
+    def _write_images(self, images: BatchImages, counts: BatchCounts) -> TouchedKeys:
+        """Write the documents that are built from row images, and return those that must be read back after all."""
+        read_back = TouchedKeys()
+        for part in images.build_parts():
+            ids, versions = (part.operations.column(name).to_pylist() for name in ("id", "version"))
+            written = self._writer.write_operations(part.operations)
+            self._outcome.record(dict(zip(ids, versions, strict=True)), written.rejected)
+            counts.documents.add(written)
+            read_back.roots |= part.read_back
+            read_back.routings |= part.routings
+        counts.from_log = len(images) - len(read_back.roots)
+        return read_back
+
+    def _write_touched(self, touched: TouchedKeys, counts: BatchCounts) -> None:
+        """Find all documents that are touched, and write them in parts of bounded size."""
+        collected = dict(touched.roots)
+        for number, values in touched.lookups.items():
+            for keys, version in self._find_roots(self._reader.lookups[number], values):
+                for key in keys:
+                    collected[key] = max(collected.get(key, 0), version)
+                if len(collected) >= MOST_COLLECTED:
+                    self._write_collected(collected, touched.routings, counts)
+                    collected = {}
+        for keys, version in self._find_referring(touched):
+            for key in keys:
+                collected[key] = max(collected.get(key, 0), version)
+        self._write_collected(collected, touched.routings, counts)
+
+    def _find_referring(self, touched: TouchedKeys) -> Iterator[tuple[Sequence[Key], int]]:
+        """Yield the keys of documents that depend on rows by foreign keys that cascade, and add the routings that they
+        have. Where the documents' own rows are such rows, those that depend on them follow."""
+        references = touched.references
+        root = self.graph.root
+        pending: dict[str, int] = dict(references)
+        seen = set(references)
+        while pending:
+            version = max(pending.values())
+            keys: list[Key] = []
+            for page in self._index.find_ids(REFERENCES_FIELD, list(pending)):
+                for name, routing in zip(*(page.column(part).to_pylist() for part in ("id", "routing")), strict=True):
+                    key = parse_document_id(name, root.key)
+                    if key is None:
+                        raise SchemaError(
+                            f"document {name} of index '{self.graph.spec.index}' follows a foreign key that cascades,"
+                            " and its key is too long to be found by its id: build the index again"
+                        )
+                    keys.append(key)
+                    if self.graph.routing is not None:
+                        touched.routings.setdefault(key, set()).add(routing)
+            yield keys, version
+            parents = [reference for reference in self.graph.references if reference.parent.name == root.table.name]
+            names = {column.name for column in root.key}
+            follows = any({column.name for column in parent.parent_columns} == names for parent in parents)
+            followers = {reference_text(root.table.name, key) for key in keys} - seen if follows else set[str]()
+            seen |= followers
+            pending = {name: version for name in followers}  # noqa: C420 - typed
+
+    def _write_collected(
+        self, versions: Mapping[Key, int], routings: Mapping[Key, set[str | None]], counts: BatchCounts
+    ) -> None:
+        """Write documents with their versions."""
+        documents = [
+            TouchedDocument(
+                key, version, tuple(sorted(routings.get(key, ()), key=lambda text: (text is not None, text)))
+            )
+            for key, version in versions.items()
+        ]
+        if documents:
+            written = self._writer.write_documents(documents)
+            self._outcome.record({document_id(key): version for key, version in versions.items()}, written.rejected)
+            counts.documents.add(written)
+
+    def _find_roots(self, lookup: RootLookup, values: Mapping[Key, int]) -> Iterator[tuple[Sequence[Key], int]]:
+        """Yield the keys of root rows that changed rows belong to, each with the version to write."""
+        if lookup.names_roots:
+            for key, version in values.items():
+                yield [key], version
+            return
+        if lookup.uses_any(self._loaded.missing):
+            return
+        in_order = sorted(values, key=lambda key: values[key])
+        for keys in split_keys(in_order, KEYS_PER_LOOKUP):
+            version = values[keys[-1]]
+            with self._rows.open_view():
+                batches = [pa.Table.from_batches([batch]) for batch in self._rows.stream(lookup.select_roots(keys))]
+            for batch in batches:
+                yield read_keys(batch, batch.num_columns), version
+
+
+def _operations(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """Return a table of operations from rows of id, version, routing and document."""
+    names = ("id", "version", "routing", "document")
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
+    return pa.table([pa.array(columns[part.name], part.type) for part in OPERATIONS], schema=OPERATIONS)

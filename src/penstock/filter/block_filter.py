@@ -51,8 +51,12 @@ class _BlockParts:
 
 
 class BlockFilter:
-    """Removes the events of a stream of blocks that its filter settings exclude. `apply` takes the blocks in their
-    order; `reload` may be called by any thread."""
+    r"""Removes the events of a stream of blocks that its filter settings exclude. `apply` takes the blocks in their
+    order; `reload` may be called by any thread.
+
+        block_filter = BlockFilter(FilterSettings(allow=(r"shop\..*",)))
+        block = block_filter.apply(block)
+    """
 
     def __init__(self, settings: FilterSettings) -> None:
         self._rules = FilterRules(settings)

@@ -16,7 +16,11 @@ from penstock.model.table_rules import TableRule, parse_rules
 @dataclass(frozen=True, slots=True)
 class ColumnRules:
     """The rules that choose which columns of a table are delivered. The first rule that matches a table counts; column
-    names are compared without case."""
+    names are compared without case.
+
+        rules = ColumnRules.from_settings(settings.filter.columns)
+        columns = rules.columns_to_show(schema)
+    """
 
     rules: tuple[tuple[TableRule, ColumnSettings], ...] = ()
 

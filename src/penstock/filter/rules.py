@@ -30,7 +30,8 @@ class FilterRules:
         self.tables = TableRules.parse(settings.allow, settings.deny)
         self.columns = ColumnRules.from_settings(settings.columns)
         self.rows_kinds = row_types_of(settings.kinds)
-        self._passes = lru_cache(_REMEMBERED)(self._passes_table)
+        self._passing: set[bytes] = set()  # table maps, as the next
+        self._excluded: set[bytes] = set()
         self._wants = lru_cache(_REMEMBERED)(self._passes_statement)
 
     @property
@@ -45,7 +46,14 @@ class FilterRules:
 
     def excluded_ids(self, tables: Mapping[int, bytes]) -> list[int]:
         """Return the ids of the tables that the rules exclude, given TABLE_MAP bodies by table id."""
-        return [number for number, body in tables.items() if not self._passes(body)]
+        if self._passing.issuperset(tables.values()):
+            return []
+        if len(self._passing) + len(self._excluded) > _REMEMBERED:
+            self._passing, self._excluded = set(), set()
+        passing, excluded = self._passing, self._excluded
+        for body in {*tables.values()} - passing - excluded:
+            (passing if self.tables.passes(table_name(body)) else excluded).add(body)
+        return [number for number, body in tables.items() if body not in passing]
 
     def passing_statements(self, block: Block, statements: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return a mask of the events among `statements` that pass."""
@@ -54,10 +62,6 @@ class FilterRules:
             query = parse_query_at(block, event)
             mask[event] = self._wants(query.text, query.database, query.sql_mode or 0, block.server_version)
         return mask
-
-    def _passes_table(self, table_map: bytes) -> bool:
-        """Return whether the table of a TABLE_MAP body passes."""
-        return self.tables.passes(table_name(table_map))
 
     def _passes_statement(self, text: str, database: str, sql_mode: int, version: str) -> bool:
         """Return whether a statement passes: it does if any table that it changes passes, if it changes none, or if

@@ -1,4 +1,5 @@
-"""Several sources as one: whole instances, of which each client gets the transactions in the order of their time.
+"""Several sources as one destination: each client gets the transactions of all member instances in the order of their
+commit times.
 
 Each member has its own store, positions and cursors; what a client has acked is known of each member by itself. A
 transaction waits while another member that is connected might still bring an earlier one, but never longer than
@@ -344,7 +345,8 @@ class Group:
         return first
 
     def _get_session(self, client_id: int) -> _Session:
-        """Return the state of a client, which is created at its first call."""
+        """Return the session of a client: its queue for each member. It is created when the client calls for the first
+        time."""
         with self._lock:
             if client_id not in self._sessions:
                 members = self.members.items()

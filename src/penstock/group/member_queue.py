@@ -28,7 +28,7 @@ _ONE_ENTRY = BatchSize(1)
 
 
 class Member(Protocol):
-    """The part of an instance that a group uses."""
+    """What a group calls of each of its member instances."""
 
     @property
     def state(self) -> InstanceState:
@@ -169,7 +169,7 @@ class MemberQueue:
         return bool(weights.size) and int(weights[0]) >= (size.count if size.unit == "items" else size.bytes)
 
     def _transactions(self) -> Transactions:
-        """Return what is known of all transactions that were got or looked at."""
+        """Return what is known of all transactions that were got or peeked at."""
         return Transactions.from_blocks([*self._got, *self._ahead])
 
     # -- taking
@@ -187,7 +187,7 @@ class MemberQueue:
         return True
 
     def get_planned(self, count: int) -> bool:
-        """Get as many transactions as were planned, exactly as they were looked at; False if the member delivered
+        """Get as many transactions as were planned, exactly as they were peeked at; False if the member delivered
         something else."""
         missing = count - sum(block.boundaries.size for block in self._got)
         if missing <= 0:
@@ -233,7 +233,8 @@ class MemberQueue:
         return taken, False
 
     def _get_whole(self, size: BatchSize) -> bool:
-        """Get the next transaction as a whole, if it fits into a batch; return whether that was done."""
+        """Get the next transaction from the member into this queue, if it is complete and fits into one batch; return
+        whether it was."""
         self._look_ahead(size)
         transactions = self._transactions()
         is_whole = len(transactions) > int(transactions.is_open)

@@ -25,7 +25,7 @@ class PendingTransactions:
     are_statements: NDArray[np.bool_]
     is_open: bool  # the last one has no end yet
     bound: int  # as a time
-    overdue: int  # so many have waited for the others long enough
+    overdue: int  # the first ones, this many, have waited for the others long enough
 
     def __len__(self) -> int:
         return self.times.size

@@ -36,6 +36,9 @@ _NAMED = 20
 class UnnamedTables:
     """The tables whose columns got no names although the log's DDL or a server could have known them, with the reason;
     and those whose names are uncertain.
+
+        unnamed = UnnamedTables()
+        warnings = unnamed.format_warnings(has_server=False)
     """
 
     by_ddl: dict[TableName, str] = field(default_factory=dict[TableName, str])
@@ -77,6 +80,9 @@ class LogTableCompleter:
     """Completes the table maps of a log's blocks, in order, with column names from the log's own DDL.
 
     Where files are missing between two blocks it starts over, since the DDL in them is not known.
+
+        tables = LogTableCompleter(UnnamedTables(), log.earlier)
+        block = tables.complete(block)
     """
 
     def __init__(self, unnamed: UnnamedTables, earlier: Callable[[], Iterable[Block]] = tuple) -> None:

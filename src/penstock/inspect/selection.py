@@ -14,7 +14,8 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.gtid_mask import are_in
 from penstock.binlog.events.incident import are_incidents
 from penstock.binlog.events.layout import Entry
-from penstock.binlog.events.statement import are_statements, find_statements
+from penstock.binlog.events.query import are_logged_statements
+from penstock.binlog.events.statement import find_statements
 from penstock.binlog.events.table_map import table_name
 from penstock.binlog.rows.table_changes import transaction_gtids
 from penstock.binlog.xa.outcome import XaTransactions
@@ -69,7 +70,7 @@ class EventSelection:
         rows = (entry == Entry.ROWS) & mask
         ids = self._wanted_ids(block, distinct(table_id[rows]))
         rows &= np.isin(table_id, ids)
-        statements = are_statements(block) & mask
+        statements = are_logged_statements(block) & mask
         if self.tables and statements.any():
             statements &= ~self._foreign_statements(block)
         touched = self._find_transactions(block, rows | statements)
@@ -125,7 +126,7 @@ class EventSelection:
 
     def _foreign_statements(self, block: Block) -> NDArray[np.bool_]:
         """Return a mask of the statements that name another table, or none that can be recognised."""
-        foreign = are_statements(block)
+        foreign = are_logged_statements(block)
         for statement in find_statements(block):
             if statement.table is not None and self.wants_table(statement.table):
                 foreign[statement.event] = False

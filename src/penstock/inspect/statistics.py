@@ -13,7 +13,7 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.commit_time import are_valid_times, valid_time_or_none
 from penstock.binlog.events.incident import are_incidents
 from penstock.binlog.events.layout import Entry, EventType
-from penstock.binlog.events.statement import are_statements
+from penstock.binlog.events.query import are_logged_statements
 from penstock.binlog.rows.decode import decode_rows
 from penstock.binlog.rows.table_changes import RowChangeKind, transaction_gtids
 from penstock.model import ChangeKind, Position, TableName
@@ -163,7 +163,7 @@ class LogStatistics:
         moments = block.column("commit_us")
         self.events += len(block)
         self.bytes += int(sizes.sum())
-        is_statement = are_statements(block)
+        is_statement = are_logged_statements(block)
         is_load = is_statement & (block.column("kind") == EventType.EXECUTE_LOAD_QUERY)
         self.statements += int(np.count_nonzero(is_statement))
         self.load_data_statements += int(np.count_nonzero(is_load))

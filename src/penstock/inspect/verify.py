@@ -46,7 +46,7 @@ _WRAP, _LOW = np.int64(1) << 32, np.int64(0xFFFFFFFF)  # end positions have 32 b
 
 @dataclass(slots=True)
 class FileVerdict:
-    """What the verification of a log file found: its events, bytes, checksums, incidents and the first problem."""
+    """The result of verifying a binlog file: its events, bytes, checksums, incidents and the first problem."""
 
     events: int = 0
     bytes: int = 0
@@ -116,7 +116,7 @@ def _walk_events(data: Any, at: int, checksum: int, count: int, crc_tables: Any,
 
 def verify_file(path: Path, report: Callable[[int], None], *, part_bytes: int = _PART_BYTES) -> FileVerdict:
     """Verify the checksums and the framing of a file. `report` is called with the number of bytes that were read.
-    Standard input and other streams are read piece by piece."""
+    Standard input and other streams are read in parts."""
     is_plain = path.is_file() and not is_compressed_name(path)
     pieces = _map_file(path) if is_plain else _read_pieces(path, part_bytes)
     return _FileVerifier(printable(path.name), report, part_bytes).run(pieces)

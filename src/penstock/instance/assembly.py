@@ -71,7 +71,7 @@ def open_meta_stores(settings: InstanceSettings, fence: Fence | None = None) -> 
         "memory": MemoryPositions,
         "cursors": lambda: CursorPositions(meta.lowest_cursor),
         "file": lambda: FilePositions(destination, _require_folder(settings)),
-        "zookeeper": lambda: ZooKeeperPositions(destination, _require_tree(tree), fence=fence),
+        "zookeeper": lambda: ZooKeeperPositions(destination, _require_zookeeper(tree), fence=fence),
     }
     stores = [openers[kind]() for kind in settings.positions]
     positions = stores[0] if len(stores) == 1 else FailoverPositions(*stores, destination=destination)
@@ -81,12 +81,12 @@ def open_meta_stores(settings: InstanceSettings, fence: Fence | None = None) -> 
 def _open_source_records(settings: InstanceSettings, tree: Tree | None, fence: Fence | None) -> SourceRecords:
     """Return the store of the log identity: where the cursors are, or else where the events are."""
     if settings.meta_kind in {"zookeeper", "mixed", "period-mixed"}:
-        return ZooKeeperRecords(settings.destination, _require_tree(tree), fence=fence)
+        return ZooKeeperRecords(settings.destination, _require_zookeeper(tree), fence=fence)
     return MemoryRecords() if settings.data_dir is None else FileRecords(settings.destination, settings.data_dir)
 
 
 def load_source_record(settings: InstanceSettings) -> SourceRecord:
-    """Return which log an instance follows, for commands that look at an instance without running it."""
+    """Return which log an instance follows, for commands that inspect an instance without running it."""
     if settings.zookeeper is None or settings.meta_kind in {"memory", "file"}:
         return _open_source_records(settings, None, None).load()
     with closing(ZooKeeperTree(settings.zookeeper)) as tree:
@@ -110,14 +110,14 @@ def _open_meta_manager(settings: InstanceSettings, tree: Tree | None, fence: Fen
             return PersistentMetaManager(destination, backend, period_s=period_s or None)
         case "zookeeper":
             return PersistentMetaManager(
-                destination, ZooKeeperMetaBackend(destination, _require_tree(tree), fence=fence), period_s=None
+                destination, ZooKeeperMetaBackend(destination, _require_zookeeper(tree), fence=fence), period_s=None
             )
         case "mixed":
             return PersistentMetaManager(
-                destination, ZooKeeperMetaBackend(destination, _require_tree(tree), fence=fence), period_s=0
+                destination, ZooKeeperMetaBackend(destination, _require_zookeeper(tree), fence=fence), period_s=0
             )
         case "period-mixed":
-            backend = ZooKeeperMetaBackend(destination, _require_tree(tree), fence=fence, with_batches=False)
+            backend = ZooKeeperMetaBackend(destination, _require_zookeeper(tree), fence=fence, with_batches=False)
             return PersistentMetaManager(destination, backend, period_s=period_s or None)
 
 
@@ -172,7 +172,7 @@ def _require_folder(settings: InstanceSettings) -> Path:
     return settings.data_dir
 
 
-def _require_tree(tree: Tree | None) -> Tree:
-    """Return the connection to ZooKeeper, which the settings have checked to be given."""
+def _require_zookeeper(tree: Tree | None) -> Tree:
+    """Return the ZooKeeper client, which is never None here: the settings refuse these kinds without `zookeeper`."""
     assert tree is not None  # noqa: S101 - the settings have seen to it
     return tree

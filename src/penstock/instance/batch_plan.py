@@ -20,7 +20,7 @@ from penstock.binlog.xa.xa_events import find_xa_events
 from penstock.model import Position, TableName
 
 PART_BYTES = 8 << 20  # a range is cut into parts of about this size, each read by one task
-MANY_FILES = 32  # a range of so many files is cut between them
+MANY_FILES = 32  # a range of at least this many files is cut between them
 _REMEMBERED = 64  # plans
 _UPDATES = (24, 31, 39)  # kinds of rows events of which each row has two images
 _ROWS, _STATEMENT = int(Entry.ROWS), int(Entry.DDL)

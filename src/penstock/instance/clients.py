@@ -268,6 +268,10 @@ class Clients:
             parse_client_filter(text)
         except ConfigurationError as error:
             destination = self._meta.destination
-            log.warning("client filter invalid destination=%s client=%d reason=%s", destination, client_id, error)
+            log.warning(
+                "client filter invalid, no longer applied destination=%s client=%d reason=%s: the client must"
+                " subscribe again",
+                *(destination, client_id, error),
+            )
             return ""
         return text

@@ -56,4 +56,4 @@ def run_all_steps(destination: str, *steps: Callable[[], None]) -> None:
         try:
             step()
         except Exception as error:  # noqa: BLE001 - the others are to be done all the same
-            log.warning("instance close step failed destination=%s reason=%s", destination, error)
+            log.warning("error while closing instance destination=%s reason=%s", destination, error)

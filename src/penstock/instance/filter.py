@@ -15,7 +15,7 @@ from penstock.errors import ConfigurationError
 from penstock.instance.re2_pattern import UnsupportedPatternError, translate_to_re2
 from penstock.model import TableName
 from penstock.model.table_rules import check_dots, database_part, split_list
-from penstock.store.client import TableFilter
+from penstock.store.rows_filter import TableFilter
 
 MAX_FILTER_BYTES = 4096
 _MAX_REMEMBERED_TABLES = 1 << 16  # a filter remembers for this many tables whether they pass

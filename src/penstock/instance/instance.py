@@ -3,11 +3,9 @@ from there."""
 
 import logging
 import random
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,17 +18,13 @@ from penstock.capture.state import InstanceState, StateTracker
 from penstock.config import DirectorySettings, FilterSettings, InstanceSettings
 from penstock.coordinate import Fence
 from penstock.disk import WriteWarnings
-from penstock.errors import (
-    BlocksFreedError,
-    FencedError,
-    NotRunningError,
-    PenstockError,
-    PositionLostError,
-)
-from penstock.instance.batch_plan import MANY_FILES, BatchLimit, BatchPlan, RecentPlans, plan_batch
+from penstock.errors import FencedError, NotRunningError, PenstockError
+from penstock.instance.batch_plan import BatchLimit, BatchPlan, RecentPlans
 from penstock.instance.clients import Clients
 from penstock.instance.components import Components
+from penstock.instance.instance_status import describe_instance
 from penstock.instance.opening import open_components
+from penstock.instance.range_reader import RangeReader, forget_idle_readers
 from penstock.model import Position, TableName, TableSchema
 from penstock.model.start_point import StartWord, parse_start
 from penstock.schema import read_live_schema
@@ -46,20 +40,17 @@ log = logging.getLogger(__name__)
 
 _JOIN_S = 10.0
 _SAVE_POSITION_S = 1.0  # how often the position from which capture would resume is saved
-_READERS = "readers"  # the client of the store for readers by position that do not say who they are
-_FORGET_READERS_AFTER_S = 600.0  # a query that is restarted within that time finds what it had planned in the store
-_EVICT_READERS_AFTER_S = 60.0  # capture waits this long for readers that do not come back
 
 
 class Instance:
-    """One capture pipeline, from source to store to clients. `start()` returns when the log flows, or raises why it
-    cannot; `stop()` ends it. Any thread may read from it.
+    """One capture pipeline, from source to store to clients; its name is called its destination. `start()` returns when
+    the binlog is being read, or raises why it cannot be; `stop()` ends it. Any thread may read from it.
 
         instance = Instance(InstanceSettings(destination="shop", source=SourceSettings(host="db1", user="penstock")))
         instance.start()
 
-    With `on_purged: repair`, a gap in the log is passed to `repair`, which compares the data and closes it. Without a
-    `repair`, as in `penstock serve`, that policy is refused.
+    With `on_purged: repair`, a gap in the binlog is passed to the callback `repair`, which compares the target with the
+    source and closes it. Without a `repair`, as in `penstock serve`, that policy is refused.
     """
 
     def __init__(
@@ -109,7 +100,8 @@ class Instance:
 
     @property
     def components(self) -> Components:
-        """Return the components of the instance. Raises PenstockError before the first start."""
+        """Return what the started instance is built of: event store, capture, clients, cursors, filter, schema tracker.
+        Raises PenstockError before the first start."""
         if self._components is None:
             raise PenstockError(f"instance '{self.settings.destination}' was not started")
         return self._components
@@ -156,7 +148,7 @@ class Instance:
             self.stop()
             raise self.failure
 
-    def pause(self, reason: str = "by hand") -> None:
+    def pause(self, reason: str = "manually") -> None:
         """Stop reading the source's log until `resume`; what the store has is still served."""
         self.components.capture.pause(reason)
 
@@ -192,109 +184,32 @@ class Instance:
 
     def plan_batch(self, start: Position, limit: BatchLimit, timeout_s: float, reader: str = "") -> BatchPlan:
         """Return the plan of a batch from `start`, by bytes and rows; it ends at `start` when nothing was captured in
-        time.
-
-        What the store does not have any more is measured in the source's own log. The store keeps what `reader` has not
-        acked.
-        """
-        self._add_reader(reader)
-        store, source_log = self.store, self.source_log
-        source_log.check_reached(start, store.latest)
-        requested = start
-        if start < store.first_for(start):
-            start = source_log.translate(start)
-        target = store.first_for(start)
-        blocks = None
-        if start >= target:
-            target = store.find_batch_end(start, limit.max_bytes, timeout_s)
-            if target <= start:
-                return BatchPlan(start, has_rows=False)
-            blocks = store.read(start, target)
-
-        def read_log() -> Iterable[Block]:
-            return source_log.read_log(start, source_log.translate(target))
-
-        try:
-            plan = plan_batch(start, read_log() if blocks is None else blocks, limit, target)
-        except BlocksFreedError:
-            plan = plan_batch(start, read_log(), limit, target)
-        self._plans.remember(requested, plan)
-        return plan
+        time. The store keeps what `reader` has not acked."""
+        return self._ranges.plan_batch(start, limit, timeout_s, reader)
 
     def split_range(self, start: Position, end: Position) -> list[tuple[Position, Position]]:
         """Split a range of the log at transaction boundaries into parts that can be read in parallel, and
-        repeatedly.
-
-        A range of the log before the source was switched stays one, with the order (`_seq`) that its rows had, while
-        the store has it. When the store has nothing of that log any more, it becomes the same range of the new log; in
-        between it is lost, because rows of both logs would not be in order.
-        """
-        if start == end:
-            return []
-        if end.epoch < self.source_log.epoch and self.store.read(start, end) is None:
-            self._check_old_log_gone(start, end)
-            start, end = self.source_log.translate(start), self.source_log.translate(end)
-        plan = self._plans.find(start, end) or self._plan_split(start, end)
-        return plan.parts(start)
-
-    def _plan_split(self, start: Position, end: Position) -> BatchPlan:
-        """Return the plan that splits a range into parts: by the store's blocks, by log files, or by reading the
-        log."""
-        stored = self.store.read(start, end)
-        if stored is not None:
-            with suppress(BlocksFreedError):
-                return plan_batch(start, stored, BatchLimit(sys.maxsize), end)
-        log_parts = self.source_log.split_at_files(start, end, MANY_FILES)
-        if log_parts:
-            return BatchPlan(end, log_parts)  # the files alone keep many tasks busy, and need not be read for it
-        return plan_batch(start, self.read(start, end), BatchLimit(sys.maxsize), end)
-
-    def _check_old_log_gone(self, start: Position, end: Position) -> None:
-        """Raise PositionLostError for a range of the log before the source was switched while the store has something
-        of that log that the range overlaps, or that follows it at once: it would come with a smaller `_seq`. Behind a
-        range that ends before, everything is read from the new log."""
-        if end >= self.store.first_for(end) and self.store.first.epoch <= end.epoch:
-            known = start.gtids if start.gtids is not None and start.gtids.ranges else None
-            begin = f"startingPosition gtid:{known.text}" if known else "a startingPosition at that time"
-            raise PositionLostError(
-                f"what lies between {start} and {end} is of the log before the source was switched, and the store has"
-                f" only a part of that log: its rows cannot be read again in their order. Start the Spark query again"
-                f" with a new checkpoint, and with {begin}"
-            )
+        repeatedly."""
+        return self._ranges.split_range(start, end)
 
     def read(self, start: Position, end: Position, *, is_part: bool = False) -> Iterator[Block]:
         """Yield the blocks of the range (start, end], from the store if it has all of it, else from the source's log.
-
-        A part of a range that was split while the store had all of it (`is_part`) is not read from another log.
-        """
-        store = self.store
-        self.source_log.check_reached(end, store.latest)
-        blocks = store.read(start, end)
-        if blocks is None and end.epoch < self.source_log.epoch:
-            self._check_old_log_gone(start, end)
-            if is_part:
-                raise PositionLostError(
-                    f"what lies between {start} and {end} is of the log before the source was switched, and went from"
-                    " the store while it was read: start the Spark query again with the same checkpoint"
-                )
-        if blocks is None:
-            source_log = self.source_log
-            blocks = source_log.read_log(source_log.translate(start), source_log.translate(end))
-        yield from blocks
+        `is_part` says that the range comes from `split_range`."""
+        return self._ranges.read(start, end, is_part=is_part)
 
     def ack(self, end: Position, reader: str = "") -> None:
-        """Note that a reader by position needs nothing before `end`, so that the store can free it. This is a hint
-        only: what a reader needs again is read from the source's log, and a position after the end of the store has no
-        effect."""
-        name, end = self._add_reader(reader), end.boundary
-        if end <= self.store.latest:
-            self.store.release(name, end)
+        """Note that a reader by position needs nothing before `end`, so that the store can free it."""
+        self._ranges.ack(end, reader)
 
-    def _add_reader(self, reader: str) -> str:
-        """Add the client of a reader by position, so that the store keeps what it has not acked; return its name."""
-        name = f"{_READERS}/{reader}" if reader else _READERS
-        self.store.add_client(name, wants_whole=True, reads_log=True, evict_after_s=_EVICT_READERS_AFTER_S)
-        return name
+    @property
+    def _ranges(self) -> RangeReader:
+        """Return the reader of ranges, over the components as they are now."""
+        return RangeReader(self.store, self.source_log, self._plans)
+
+    def renew_reader(self, reader: str) -> float:
+        """Keep the cursor of a reader by position that asks for nothing because it is in the middle of a long batch;
+        return after how many seconds it is forgotten unless it is renewed again."""
+        return self._ranges.renew_reader(reader)
 
     def describe_tables(self, tables: Sequence[TableName]) -> list[TableSchema]:
         """Return the schemas of tables as they are at the source now."""
@@ -322,41 +237,7 @@ class Instance:
 
     def status(self) -> dict[str, Any]:
         """Return state, positions, lag and counters as plain data, for operators."""
-        change, seconds = self.states.current, self.states.seconds
-        status: dict[str, Any] = {
-            "destination": self.settings.destination,
-            "state": change.state.value,
-            "reason": change.reason,
-            "since": change.since,
-            "seconds": {state.value: round(spent, 3) for state, spent in seconds.items() if spent},
-            "counters": self.counters.to_json(),
-        }
-        components = self._components
-        if components is not None:
-            latest, tables = components.store.latest, components.tables
-            status |= {
-                "source": components.log.source.address,
-                "epoch": components.log.epoch,
-                "began": components.begin.to_json(),
-                "first": components.store.first.to_json(),
-                "latest": latest.to_json(),
-                "acked": components.store.acked.to_json(),
-                "behind_s": self._behind_s(components),
-                "store_bytes": components.store.size_bytes,
-                "stopped_tables": {str(name): why for name, why in tables.stopped_tables.items()},
-                "changes_as_statements": {"count": tables.uncaptured_count, "last": tables.last_unseen},
-                "differences": {str(name): difference for name, difference in tables.differences.items()},
-                "retention_hours_left": components.watchdog.hours_left,
-            }
-        return status
-
-    def _behind_s(self, components: Components) -> float | None:
-        """Return the age in seconds of the newest captured change; 0 when capture has read the whole log, None when
-        unknown."""
-        if components.capture.is_caught_up and self.state is InstanceState.FOLLOWING:
-            return 0.0
-        seconds = components.store.latest.timestamp
-        return max(0.0, round(time.time() - seconds, 3)) if seconds else None
+        return describe_instance(self.settings.destination, self.states, self.counters, self._components)
 
     # -- saving the position
 
@@ -374,7 +255,7 @@ class Instance:
             log, f"capture position not saved destination={name}", f"capture position saved again destination={name}"
         )
         while not self._stopping.wait(_SAVE_POSITION_S):
-            components.store.forget_idle_clients(f"{_READERS}/", _FORGET_READERS_AFTER_S)
+            forget_idle_readers(components.store)
             position = components.store.acked
             if position == saved:
                 continue

@@ -28,7 +28,7 @@ def report_instance(instance: Instance, now: float | None = None) -> dict[str, A
         {"state": change.state.value, "reason": change.reason, "since": change.since}
         for change in instance.states.history[-_MAX_HISTORY:]
     ]
-    status |= {"lag": None, "store": None, "prepared": None, "clients": []}
+    status |= {"lag": None, "store": None, "prepared": None, "clients": [], "snapshots": _report_snapshots(instance)}
     if instance.state is InstanceState.STOPPED or "latest" not in status:
         return status
     components, behind_s = instance.components, status["behind_s"]
@@ -44,6 +44,12 @@ def report_instance(instance: Instance, now: float | None = None) -> dict[str, A
     }
     status["clients"] = _report_clients(components, stats, behind_s, now)
     return status
+
+
+def _report_snapshots(instance: Instance) -> dict[str, Any]:
+    """Return how far the snapshots of tables are, by table; nothing for an instance that no query has asked for one."""
+    snapshots = vars(instance).get("snapshots")  # what reads them is made when it is first needed
+    return {} if snapshots is None else snapshots.progress()
 
 
 def _report_store(settings: StoreSettings, stats: StoreStats, *, is_blocked: bool) -> dict[str, Any]:

@@ -1,20 +1,15 @@
 """What people ask of the snapshots of an instance, and what they are told of them."""
 
-import json
 import logging
 import threading
 import time
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from penstock.config import InstanceSettings
-from penstock.disk import replace_file
+from penstock.instance.snapshot_requests import RequestStore
 from penstock.model import TableName
 
 log = logging.getLogger(__name__)
-
-_FILE = "snapshots.json"
 
 
 @dataclass(slots=True)
@@ -30,7 +25,7 @@ class _TableProgress:
     last: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as `penstock snapshot status` shows it."""
+        """Return the progress as `penstock snapshot status` shows it."""
         percent = 100.0 if self.is_complete else min(99.0, 100 * self.rows / max(1, self.estimated_rows))
         return {
             "state": "complete" if self.is_complete else "running",
@@ -44,48 +39,40 @@ class _TableProgress:
 
 
 class SnapshotControl:
-    """Remembers whether snapshots are paused and which tables are to be read again, in the instance's folder; and how
-    far tables are, until the server ends. Any thread may call it."""
+    """The state of the snapshots of one destination: whether they are paused and which tables are to be read again,
+    persisted, so that it holds for another server too; and the progress of each table, in memory. Any thread may call
+    it."""
 
-    def __init__(self, settings: InstanceSettings) -> None:
-        self._destination = settings.destination
-        folder = settings.data_dir
-        self._path: Path | None = None if folder is None else folder / settings.destination / _FILE
-        self._lock = threading.Lock()  # of all below
+    def __init__(self, destination: str, requests: RequestStore) -> None:
+        self._destination, self._requests = destination, requests
+        self._lock = threading.Lock()  # of all below, and of what is read and written in one step
         self._progress: dict[TableName, _TableProgress] = {}
-        saved: dict[str, Any] = {}
-        if self._path is not None and self._path.exists():
-            saved = json.loads(self._path.read_bytes())
-        self._is_paused: bool = saved.get("paused", False)
-        self._requests: dict[str, int] = saved.get("again", {})
 
     @property
     def is_paused(self) -> bool:
         """Return whether no more chunks are to be planned."""
-        with self._lock:
-            return self._is_paused
+        return self._requests.load().is_paused
 
     def set_paused(self, *, is_paused: bool) -> None:
         """Pause or resume snapshots, also for the time after a restart."""
         with self._lock:
-            self._is_paused = is_paused
-            self._save()
+            self._requests.save(replace(self._requests.load(), is_paused=is_paused))
         if is_paused:
             log.info("snapshots paused destination=%s", self._destination)
         else:
             log.info("snapshots resumed destination=%s", self._destination)
 
-    def request_again(self, name: TableName) -> int:
-        """Record that a table is to be read again, and return the number of the request."""
+    def request_resnapshot(self, name: TableName) -> int:
+        """Persist a request for a new snapshot of a table, and return the number of the request."""
         with self._lock:
-            number = max(time.time_ns() // 1_000_000, max(self._requests.values(), default=0) + 1)
-            self._requests[str(name)] = number
-            self._save()
-        log.info("table to be snapshotted again, by request destination=%s table=%s", self._destination, name)
+            requests = self._requests.load()
+            number = max(time.time_ns() // 1_000_000, max(requests.again.values(), default=0) + 1)
+            self._requests.save(replace(requests, again=requests.again | {str(name): number}))
+        log.info("new snapshot of a table requested destination=%s table=%s", self._destination, name)
         return number
 
     def note_plan(self, name: TableName, rows_before: int, estimated_rows: int, *, is_first: bool) -> None:
-        """Note that chunks of a table were planned behind so many rows."""
+        """Note that chunks of a table were planned, with this number of rows before them."""
         with self._lock:
             if is_first or name not in self._progress:
                 self._progress[name] = _TableProgress()
@@ -104,11 +91,10 @@ class SnapshotControl:
 
     def report(self) -> dict[str, Any]:
         """Return all of it as plain data."""
-        with self._lock:
-            tables = {str(name): progress.to_json() for name, progress in self._progress.items()}
-            return {"paused": self._is_paused, "tables": tables, "again": dict(self._requests)}
+        requests = self._requests.load()
+        return {"paused": requests.is_paused, "tables": self.progress(), "again": requests.again}
 
-    def _save(self) -> None:
-        """Save what people have asked for."""
-        if self._path is not None:
-            replace_file(self._path, json.dumps({"paused": self._is_paused, "again": self._requests}).encode())
+    def progress(self) -> dict[str, Any]:
+        """Return how far each table is, by its name."""
+        with self._lock:
+            return {str(name): progress.to_json() for name, progress in self._progress.items()}

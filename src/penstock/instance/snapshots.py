@@ -4,8 +4,7 @@ a position of the log."""
 import logging
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -16,25 +15,25 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.rows.changes import decode_changes_at, group_by_table_version
-from penstock.binlog.rows.fields import CHANGE_FIELDS, with_declared
-from penstock.binlog.values.column import DEFAULT
 from penstock.binlog.xa.placement import join_blocks
 from penstock.capture.counters import CaptureCounters
 from penstock.capture.source_log import SourceLog
 from penstock.config import InstanceSettings, SourceSettings
+from penstock.coordinate import Tree
 from penstock.errors import ConfigurationError, NotCapturedError, NotRunningError, SchemaError
+from penstock.instance.components import Components
+from penstock.instance.snapshot_changes import ChunkChanges, collect_changes
 from penstock.instance.snapshot_control import SnapshotControl
+from penstock.instance.snapshot_questions import SnapshotQuestions
+from penstock.instance.snapshot_requests import open_request_store
 from penstock.model import Position, TableName, TableSchema
-from penstock.snapshot.as_of import FindInside, rows_as_of, select_inside
-from penstock.snapshot.chunks import Chunk, ChunkSize, plan_chunks
-from penstock.snapshot.connection import connect_for_snapshot
+from penstock.snapshot.as_of import rows_as_of
+from penstock.snapshot.chunks import Chunk, ChunkSize, plan_chunks, split_chunk
 from penstock.snapshot.key_column import Key
 from penstock.snapshot.key_order import ask_database, find_inside
 from penstock.snapshot.pacing import Pacer
 from penstock.snapshot.reader import ChunkReader, ChunkRows
 from penstock.snapshot.table import SnapshotTable, describe_table
-from penstock.source.connection import translate_errors
 from penstock.store import EventStore
 
 log = logging.getLogger(__name__)
@@ -42,7 +41,8 @@ log = logging.getLogger(__name__)
 _CAPTURE_WAIT_S = 60.0
 _PAUSE_S = 0.002
 _BATCH_ROWS = 50_000
-_SELECTED_ROWS = 100_000  # changes of which those of a chunk are selected at once
+_CHUNKS_AT_ONCE = 4  # whose rows a last chunk may have, which has no upper limit
+_CHANGED_CHUNKS = 16  # chunks whose bytes the changed rows of one chunk may take
 _RETRY_S = 60.0
 _GONE = "the reader of a snapshot is gone"
 _BATCH_S = 2.0  # that a batch of Spark takes, where rows per second are limited
@@ -64,6 +64,11 @@ class SnapshotSource(Protocol):
         """Return the reader of the source's log."""
         ...
 
+    @property
+    def components(self) -> Components:
+        """Return what the running instance is built of, such as its event store and its capture."""
+        ...
+
     def read(self, start: Position, end: Position) -> Iterator[Block]:
         """Yield the blocks between two positions."""
         ...
@@ -79,8 +84,7 @@ class PlannedChunks:
 
     chunks: list[Chunk]
     key: tuple[str, ...]  # the columns that it is cut by
-    identity: tuple[str, ...]  # the columns that tell one row from every other
-    key_description: str  # what the order of keys depends on
+    key_description: str  # fingerprint of all that the order of keys depends on
     estimated_rows: int
 
 
@@ -93,7 +97,9 @@ class InstanceSnapshots:
         settings = instance.settings.snapshot
         self._pacer = Pacer(settings.rows_per_s)
         self._connections = threading.BoundedSemaphore(settings.connections)
-        self._control = SnapshotControl(instance.settings)
+        requests = open_request_store(instance.settings, self._tree)
+        self._control = SnapshotControl(instance.settings.destination, requests)
+        self._questions = SnapshotQuestions(self._source)
 
     # -- for people
 
@@ -106,14 +112,19 @@ class InstanceSnapshots:
         """Continue to read snapshots."""
         self._control.set_paused(is_paused=False)
 
-    def request_again(self, name: TableName) -> int:
-        """Let every query that begins with a snapshot read a table again; return the number of the request."""
+    def request_resnapshot(self, name: TableName) -> int:
+        """Request a new snapshot of a table: every query that began with a snapshot reads it again. Return the number
+        of the request."""
         self._instance.describe_tables([name])  # raises for one that is not there
-        return self._control.request_again(name)
+        return self._control.request_resnapshot(name)
 
     def report(self) -> dict[str, Any]:
         """Return how far snapshots are, as plain data."""
         return self._control.report()
+
+    def progress(self) -> dict[str, Any]:
+        """Return how far each table is, as far as this server has read it."""
+        return self._control.progress()
 
     # -- for queries
 
@@ -121,7 +132,7 @@ class InstanceSnapshots:
         """Return up to `count` chunks of a table behind a key, of up to so many rows each; none while snapshots are
         paused. `rows_before` were planned before, for the progress."""
         settings = self._instance.settings.snapshot
-        with self._cursor() as cursor:
+        with self._questions.cursor() as cursor:
             table = self._describe(cursor, name, None)
             _check_row_image(cursor, name)
             if settings.rows_per_s is not None:  # the changes of a batch wait for its chunks
@@ -130,7 +141,7 @@ class InstanceSnapshots:
             planned = [] if self._control.is_paused else list(islice(plan_chunks(cursor, table, size, after), count))
         names = tuple(column.name for column in table.key)
         self._control.note_plan(name, rows_before, table.estimated_rows, is_first=after is None)
-        return PlannedChunks(planned, names, table.identity, table.key_description, table.estimated_rows)
+        return PlannedChunks(planned, names, table.key_description, table.estimated_rows)
 
     def read(
         self,
@@ -144,29 +155,47 @@ class InstanceSnapshots:
         """Yield the rows that a chunk of a table had at a position of the log. `key_description` is that of the key
         that the chunk was planned by."""
         epoch = self._instance.source_log.epoch
-        with self._cursor() as cursor:
+        with self._questions.cursor() as cursor:
             table = self._describe(cursor, name, fields.names)
+            pieces = self._split_last(cursor, table, chunk)
         if key_description is not None and key_description != table.key_description:
             raise SchemaError(
                 f"the key of {name} was changed after a chunk of it was planned ({key_description}; now"
                 f" {table.key_description}): start the query with a new checkpoint"
             )
-        rows = self._read_rows(table, chunk, is_over)
-        state = self._bring_to(table, rows, position, fields, is_over)
-        if self._instance.source_log.epoch != epoch:
-            raise NotRunningError("the source was switched while a table was read: read the chunk again")
-        shown = self._control.note_chunk(name, state.num_rows, is_last=chunk.until is None)
+        count = 0
+        for piece in pieces:
+            captured = self._instance.store.latest
+            rows = self._read_rows(table, piece, is_over)
+            self._check_server(rows, captured)
+            state = self._bring_to(table, rows, position, fields, is_over)
+            self._check_server(rows, captured)  # what is known of the log's files is more than before
+            if self._instance.source_log.epoch != epoch:
+                raise NotRunningError("the source was switched while a table was read: read the chunk again")
+            count += state.num_rows
+            yield from state.to_batches(_BATCH_ROWS)
+        shown = self._control.note_chunk(name, count, is_last=chunk.until is None)
         log.info(
-            "chunk read destination=%s table=%s rows=%d rows_read=%d estimated_rows=%d percent=%.1f position=%s",
-            self._instance.settings.destination, name, state.num_rows, shown["rows_read"], shown["estimated_rows"],
+            "snapshot chunk read destination=%s table=%s rows=%d rows_read=%d estimated_rows=%d percent=%.1f"
+            " position=%s",
+            self._instance.settings.destination, name, count, shown["rows_read"], shown["estimated_rows"],
             shown["percent"], position,
         )  # fmt: skip
-        yield from state.to_batches(_BATCH_ROWS)
+
+    def _split_last(self, cursor: Any, table: SnapshotTable, chunk: Chunk) -> list[Chunk]:
+        """Return a chunk; the last one of its table is split, because many rows may have been added behind those that
+        it was planned for, when its batch is read again much later."""
+        if chunk.until is not None:
+            return [chunk]
+        settings = self._instance.settings.snapshot
+        size = ChunkSize(settings.chunk_rows, settings.chunk_bytes)
+        return list(split_chunk(cursor, table, chunk, _CHUNKS_AT_ONCE * size.rows_for(table)))
 
     def find_inside(self, name: TableName, keys: list[list[str]], chunk: Chunk) -> list[bool]:
         """Return which keys, given as texts, lie in the range of a chunk, as the source orders them."""
-        with self._cursor() as cursor:
-            return ask_database(cursor, self._describe(cursor, name, None), keys, chunk)
+        table = self._questions.describe(name, partial(self._describe, columns=None))
+        with self._questions.cursor() as cursor:
+            return ask_database(cursor, table, keys, chunk)
 
     def _read_rows(self, table: SnapshotTable, chunk: Chunk, is_over: Callable[[], bool]) -> ChunkRows:
         """Read a chunk on one of the connections that snapshots may have."""
@@ -186,10 +215,23 @@ class InstanceSnapshots:
                 max_view_age_s=age_s,
                 retry_timeout_s=_RETRY_S,
                 on_rows=check_reader,
+                asks_server=True,
             ) as reader:
                 return reader.read(table, chunk)
         finally:
             self._connections.release()
+
+    def _check_server(self, rows: ChunkRows, captured: Position) -> None:
+        """Raise NotRunningError when a chunk was not read from the server whose log is captured, which was captured up
+        to a position before."""
+        source_log = self._instance.source_log
+        record = source_log.record
+        for server in rows.servers:
+            if difference := server.difference_from(record.server, record.files, captured):
+                raise NotRunningError(
+                    f"{source_log.source.address} is another server than the one whose log is captured, or its log was"
+                    f" reset: {difference}; the chunk is read again when both are the same"
+                )
 
     def _bring_to(
         self,
@@ -210,8 +252,18 @@ class InstanceSnapshots:
         def find(columns: Sequence[pa.Array]) -> NDArray[np.bool_]:
             return find_inside(columns, rows.chunk, ask)
 
-        spans = (low, position), (position, high)
-        before, after = (self._read_changes(table, *span, fields, find, is_over) for span in spans)
+        def check_reader() -> None:
+            if is_over():
+                raise NotRunningError(_GONE)
+
+        limit = _CHANGED_CHUNKS * self._instance.settings.snapshot.chunk_bytes
+        parts: list[pa.Table] = []
+        for start, end, keeps_last in ((low, position, True), (position, high, False)):
+            # A log that was captured while it was written is in the store as one block for each transaction.
+            blocks = join_blocks(self._instance.read(start, end)) if start < end else iter(())
+            changes = ChunkChanges(table, fields, find, keeps_last, limit)
+            parts.append(collect_changes(changes, blocks, check_reader))
+        before, after = parts
         own = pa.Table.from_batches(rows.batches, _fields_of(rows, fields))
         return rows_as_of(own, (before, after), table, find)
 
@@ -227,32 +279,6 @@ class InstanceSnapshots:
                 raise NotCapturedError(f"the log is not captured up to {position}, where a chunk was read: try again")
             time.sleep(_PAUSE_S)
 
-    def _read_changes(
-        self,
-        table: SnapshotTable,
-        start: Position,
-        end: Position,
-        fields: pa.Schema,
-        find: FindInside,
-        is_over: Callable[[], bool],
-    ) -> pa.Table:
-        """Return the changes of a chunk's rows between two positions; none when they are in the other order."""
-        schema = pa.schema([*fields, *CHANGE_FIELDS])
-        parts: list[pa.Table] = []
-        batches, rows = list[pa.RecordBatch](), 0
-        # A log that was captured while it was written is in the store as one block for each transaction.
-        for block in join_blocks(self._instance.read(start, end)) if start < end else ():
-            if is_over():
-                raise NotRunningError(_GONE)
-            for batch in _decode_whole(block, table.name, fields):
-                batches.append(batch)
-                rows += batch.num_rows
-            if rows >= _SELECTED_ROWS:
-                parts.append(select_inside(pa.Table.from_batches(batches, schema), table, find))
-                batches, rows = [], 0
-        parts.append(select_inside(pa.Table.from_batches(batches, schema), table, find))
-        return pa.concat_tables(parts)
-
     def _describe(self, cursor: Any, name: TableName, columns: Sequence[str] | None) -> SnapshotTable:
         """Return a table as a snapshot reads it, in the types of its changes."""
         (schema,) = self._instance.describe_tables([name])
@@ -267,12 +293,12 @@ class InstanceSnapshots:
             raise ConfigurationError(f"a snapshot of {name} needs the columns of its key: {', '.join(missing)}")
         return table
 
-    @contextmanager
-    def _cursor(self) -> Generator[Any]:
-        """Open a connection to the source for some questions."""
-        source = self._source()
-        with closing(connect_for_snapshot(source)) as connection, translate_errors(source):
-            yield connection.cursor()
+    def _tree(self) -> Tree:
+        """Return the tree of ZooKeeper in which the instance persists its cursors."""
+        tree = self._instance.components.meta_stores.tree
+        if tree is None:
+            raise NotRunningError(f"instance '{self._instance.settings.destination}' has no connection to ZooKeeper")
+        return tree
 
     def _source(self) -> SourceSettings:
         """Return the database server."""
@@ -280,19 +306,6 @@ class InstanceSnapshots:
         if not isinstance(source, SourceSettings):
             raise ConfigurationError("the source is a folder of log files, which has no tables to read")
         return source
-
-
-def _decode_whole(block: Block, name: TableName, fields: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the changes of a table in a block. A column that the table did not have then is null, and is not called
-    absent."""
-    schema = pa.schema([*fields, *CHANGE_FIELDS])
-    for events, shape in group_by_table_version(block, name):
-        there = {column.name for column in shape.columns}
-        own = pa.schema([known for known in fields if known.name in there])
-        for batch in decode_changes_at(block, events, with_declared(shape, own), own, DEFAULT):
-            columns = dict(zip(own.names, batch.columns, strict=False))
-            arrays = [columns.get(known.name, pa.nulls(batch.num_rows, known.type)) for known in fields]
-            yield pa.RecordBatch.from_arrays([*arrays, *batch.columns[len(own) :]], schema=schema)
 
 
 def _fields_of(rows: ChunkRows, fields: pa.Schema) -> pa.Schema:

@@ -151,13 +151,15 @@ class StartFinder:
             case KeepStore(lost_clients):
                 if lost_clients:
                     log.error(
-                        "source purged changes that clients need destination=%s clients=%s oldest=%s: say"
-                        " with `penstock position set` where each resumes, or forget it with `reset`",
+                        "source purged changes that clients need destination=%s clients=%s oldest=%s: set where"
+                        " each resumes with `penstock position set`, or remove its cursor with `penstock position"
+                        " reset`",
                         self._settings.destination, ", ".join(map(str, lost_clients)), facts.oldest,
                     )  # fmt: skip
             case RestartStore(position, lost_clients, gap):
                 log.error(
-                    "source purged changes that clients need destination=%s clients=%s reason=%s",
+                    "source purged changes that clients need destination=%s clients=%s reason=%s: the store begins"
+                    " again, empty, at a later position",
                     self._settings.destination, ", ".join(map(str, lost_clients)), gap,
                 )  # fmt: skip
                 store.restart_at(position)

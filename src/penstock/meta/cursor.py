@@ -12,7 +12,11 @@ _CANAL_TYPE = "com.alibaba.otter.canal.protocol.position.LogPosition"
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The position up to which a client has acked, and the server whose log it was read from."""
+    """The position up to which a client has acked, and the server whose log it was read from.
+
+    cursor = Cursor(Position("binlog.000007", 4))
+    meta.update_cursor(1001, cursor)
+    """
 
     position: Position
     server_id: int = 0

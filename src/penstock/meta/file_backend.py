@@ -23,7 +23,11 @@ log = logging.getLogger(__name__)
 class FileMetaBackend:
     """Persists records in `meta.dat`, which one process at a time has, from `load` on. `fence` is the epoch of the term
     of this server, and a file with a higher one is refused; an error that `check` raises before a write refuses the
-    write."""
+    write.
+
+        backend = FileMetaBackend("shop", data_dir / "shop")
+        meta = PersistentMetaManager("shop", backend, period_s=1.0)
+    """
 
     def __init__(
         self,
@@ -123,7 +127,7 @@ class FileMetaBackend:
                     " without cursors"
                 )
             log.warning(
-                "cursor file damaged destination=%s file=%s: using the previous one, %s",
+                "cursor file damaged destination=%s file=%s previous=%s: cursors are read from the previous file",
                 self.destination, self.path, self.previous,
             )  # fmt: skip
         fence = content.get("fence") or 0

@@ -33,7 +33,11 @@ class LogPositions(Protocol):
 
 
 class MemoryPositions:
-    """Holds the position in memory, for reconnections; it is lost with the process."""
+    """Holds the position in memory, for reconnections; it is lost with the process.
+
+    positions = MemoryPositions()
+    positions.save(cursor)
+    """
 
     def __init__(self) -> None:
         self._cursor: Cursor | None = None
@@ -48,7 +52,11 @@ class MemoryPositions:
 
 
 class FilePositions:
-    """Persists the position in `parse.dat`, where canal has it; the file is replaced as a whole."""
+    """Persists the position in `parse.dat`, where canal has it; the file is replaced as a whole.
+
+    positions = FilePositions("shop", data_dir / "shop")
+    cursor = positions.load()
+    """
 
     def __init__(self, destination: str, folder: Path) -> None:
         self.path = folder / destination / "parse.dat"
@@ -73,7 +81,11 @@ class FilePositions:
 
 
 class ZooKeeperPositions:
-    """Persists the position in the node /otter/canal/destinations/{destination}/parse, where canal has it."""
+    """Persists the position in the node /otter/canal/destinations/{destination}/parse, where canal has it.
+
+    positions = ZooKeeperPositions("shop", ZooKeeperTree("zk1:2181"))
+    cursor = positions.load()
+    """
 
     def __init__(self, destination: str, tree: Tree, *, fence: Fence | None = None) -> None:
         self._path = f"{ROOT}/{destination}/parse"
@@ -91,7 +103,11 @@ class ZooKeeperPositions:
 
 
 class CursorPositions:
-    """Takes the lowest cursor of the clients as the position; cursors are persisted by their manager."""
+    """Takes the lowest cursor of the clients as the position; cursors are persisted by their manager.
+
+    positions = CursorPositions(meta.lowest_cursor)
+    cursor = positions.load()
+    """
 
     def __init__(self, lowest: Callable[[], Cursor | None]) -> None:
         self._lowest = lowest
@@ -106,7 +122,11 @@ class CursorPositions:
 
 class FailoverPositions:
     """Uses several stores of positions: loads from the first that can be read and has one, saves to the first that can
-    be written. An older position than the last leads to duplicates, never to a gap."""
+    be written. An older position than the last leads to duplicates, never to a gap.
+
+        positions = FailoverPositions(MemoryPositions(), FilePositions("shop", folder))
+        cursor = positions.load()
+    """
 
     def __init__(self, *stores: LogPositions, destination: str = "") -> None:
         self._stores, self._destination = stores, destination
@@ -120,7 +140,8 @@ class FailoverPositions:
                 cursor = store.load()
             except (MetaError, CoordinationError) as error:
                 log.warning(
-                    "capture position not readable, the next entry of `positions` is read destination=%s reason=%s",
+                    "capture position not loaded destination=%s reason=%s: the next entry of the setting `positions`"
+                    " is tried",
                     self._destination,
                     error,
                 )
@@ -141,7 +162,8 @@ class FailoverPositions:
                 store.save(cursor)
             except (MetaError, CoordinationError) as error:
                 log.warning(
-                    "capture position not saved, the next entry of `positions` is written destination=%s reason=%s",
+                    "capture position not saved destination=%s reason=%s: the next entry of the setting `positions`"
+                    " is tried",
                     self._destination,
                     error,
                 )

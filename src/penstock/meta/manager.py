@@ -12,7 +12,11 @@ T = TypeVar("T")
 
 
 class MetaManager:
-    """Manages the subscriptions, the outstanding batches and the cursors of one destination. Any thread may call it."""
+    r"""Manages the subscriptions, the outstanding batches and the cursors of one destination. Any thread may call it.
+
+    meta = MetaManager("shop")
+    meta.subscribe(1001, r"shop\..*")
+    """
 
     def __init__(self, destination: str) -> None:
         self.destination = destination

@@ -40,7 +40,11 @@ class MetaBackend(Protocol):
 
 class PersistentMetaManager(MetaManager):
     """Persists the changes of its records with a backend: before they take effect when `period_s` is None, soon when it
-    is 0, else every `period_s` seconds."""
+    is 0, else every `period_s` seconds.
+
+        meta = PersistentMetaManager("shop", FileMetaBackend("shop", folder), period_s=1.0)
+        meta.start()
+    """
 
     def __init__(self, destination: str, backend: MetaBackend, *, period_s: float | None) -> None:
         super().__init__(destination)
@@ -74,7 +78,8 @@ class PersistentMetaManager(MetaManager):
             if self._period_s is None:
                 raise
             log.warning(
-                "cursors not persisted, retrying destination=%s reason=%s: a crash now redelivers batches",
+                "cursors not persisted, retrying destination=%s reason=%s: until then, a crash redelivers acked"
+                " batches",
                 self.destination,
                 error,
             )
@@ -160,7 +165,11 @@ class PersistentMetaManager(MetaManager):
             try:
                 self.flush()
             except FencedError as error:
-                log.error("cursors taken over by another server destination=%s reason=%s", self.destination, error)  # noqa: TRY400
+                log.error(  # noqa: TRY400
+                    "destination taken over by another server destination=%s reason=%s: it stops on this server, and"
+                    " its cursors are no longer written here",
+                    *(self.destination, error),
+                )
                 with self._lock:
                     self._fenced = error
                 self.on_fenced(error)

@@ -22,7 +22,10 @@ class BatchRange:
 
 @dataclass(slots=True)
 class ClientRecord:
-    """What is remembered of one client: its subscription, its cursor and its outstanding batches."""
+    r"""What is remembered of one client: its subscription, its cursor and its outstanding batches.
+
+    record = ClientRecord(1001, filter=r"shop\..*", is_subscribed=True)
+    """
 
     client_id: int
     filter: str = ""

@@ -21,7 +21,11 @@ _FILES = 500  # how many files are remembered, the newest
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """The log that an instance follows: its epoch, its server, and the identities of its files."""
+    """The log that an instance follows: its epoch, its server, and the identities of its files.
+
+    record = SourceRecord(epoch=1, address="db1:3306")
+    record = record.with_file(identity)
+    """
 
     epoch: int = 0
     address: str = ""  # of the server from which the log was read last
@@ -68,7 +72,11 @@ class SourceRecords(Protocol):
 
 
 class MemoryRecords:
-    """Holds the source record in memory; it is lost with the process."""
+    """Holds the source record in memory; it is lost with the process.
+
+    records = MemoryRecords()
+    records.save(SourceRecord(epoch=1))
+    """
 
     def __init__(self) -> None:
         self._record = SourceRecord()
@@ -83,7 +91,11 @@ class MemoryRecords:
 
 
 class FileRecords:
-    """Persists the source record in `source.json` beside `meta.dat`; the file is replaced as a whole."""
+    """Persists the source record in `source.json` beside `meta.dat`; the file is replaced as a whole.
+
+    records = FileRecords("shop", data_dir / "shop")
+    epoch = records.load().epoch
+    """
 
     def __init__(self, destination: str, folder: Path) -> None:
         self.path = folder / destination / "source.json"
@@ -108,7 +120,11 @@ class FileRecords:
 
 
 class ZooKeeperRecords:
-    """Persists the source record in the node /otter/canal/destinations/{destination}/source."""
+    """Persists the source record in the node /otter/canal/destinations/{destination}/source.
+
+    records = ZooKeeperRecords("shop", ZooKeeperTree("zk1:2181"))
+    epoch = records.load().epoch
+    """
 
     def __init__(self, destination: str, tree: Tree, *, fence: Fence | None = None) -> None:
         self._path = f"{ROOT}/{destination}/source"

@@ -20,7 +20,11 @@ _RANGE_TYPE = "com.alibaba.otter.canal.protocol.position.PositionRange"
 
 class ZooKeeperMetaBackend:
     """Persists records in ZooKeeper nodes, as canal lays them out. Writes carry a fence: a server that was replaced can
-    no longer write."""
+    no longer write.
+
+        backend = ZooKeeperMetaBackend("shop", ZooKeeperTree("zk1:2181"))
+        meta = PersistentMetaManager("shop", backend, period_s=None)
+    """
 
     def __init__(self, destination: str, tree: Tree, *, fence: Fence | None = None, with_batches: bool = True) -> None:
         self._root = f"{ROOT}/{destination}"

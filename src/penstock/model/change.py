@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class ChangeKind(IntEnum):
-    """What happened to a row, said of each row image of the binlog. The number is what the compiled decoders write into
+    """The kind of change that a row image of the binlog belongs to. The number is what the compiled decoders write into
     Arrow columns; `text` is the name that users see."""
 
     INSERT = 0

@@ -22,7 +22,11 @@ Ranges = Mapping[str, tuple[Range, ...]]
 
 @dataclass(frozen=True, slots=True)
 class GtidSet:
-    """An immutable set of GTIDs, as ranges of numbers by source (MySQL) or the last GTID by domain (MariaDB)."""
+    """An immutable set of GTIDs, as ranges of numbers by source (MySQL) or the last GTID by domain (MariaDB).
+
+    executed = GtidSet.parse("0-1-25,1-2-30")
+    executed.includes(GtidSet.parse("0-1-24"))  # True
+    """
 
     ranges: Ranges  # by source: uuid, uuid:tag, or domain
     is_mariadb: bool = False

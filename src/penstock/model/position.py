@@ -17,7 +17,11 @@ _MAX_DIGITS = 19  # of 63 bits
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Position:
-    """The end of everything before `offset` in `file`: reading from here gives the next event."""
+    """The end of everything before `offset` in `file`: reading from here gives the next event.
+
+    position = Position.parse("binlog.000007:4")
+    position < Position("binlog.000007", 1234)  # True
+    """
 
     file: str
     offset: int

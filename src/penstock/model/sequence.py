@@ -20,7 +20,10 @@ MAX_OFFSET = (1 << 34) - 1  # 16 GiB: a file outgrows the usual 1 GiB by one lar
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """A `_seq` value in its parts: epoch, number of the log file, offset in it."""
+    """A `_seq` value in its parts: epoch, number of the log file, offset in it.
+
+    Sequence.from_int(row["_seq"]).file_number
+    """
 
     epoch: int
     file_number: int

@@ -29,7 +29,10 @@ _TIMES = "a time in UTC ('2026-11-15 10:00', 10:00, -10m, now; another zone as 2
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The time at which a transaction was committed, in microseconds since 1970."""
+    """The time at which a transaction was committed, in microseconds since 1970.
+
+    moment = Moment(us=1_700_000_000 * 1_000_000)
+    """
 
     us: int
 

@@ -44,7 +44,11 @@ class WireType(IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class TableName:
-    """A table with its database; the database is called schema, as in the server's own catalogue."""
+    """A table with its database; the database is called schema, as in the server's own catalogue.
+
+    name = TableName.parse("shop.product")
+    name == TableName("shop", "product")  # True
+    """
 
     schema: str
     table: str
@@ -66,7 +70,10 @@ class TableName:
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of a table, with its type as the log has it. `size` is what the type's metadata says: length in bytes,
-    fraction digits, or length bytes of a blob."""
+    fraction digits, or length bytes of a blob.
+
+        Column("id", WireType.LONG, unsigned=True, nullable=False)
+    """
 
     name: str
     type: WireType
@@ -87,7 +94,11 @@ class Column:
 @dataclass(frozen=True, slots=True)
 class TableSchema:
     """The columns and the key of a table. Where a log has no names, its columns are called @1, @2 and so on, as the
-    servers' own tools do."""
+    servers' own tools do.
+
+        schema = TableSchema(TableName("shop", "product"), (Column("id", WireType.LONG),), key=("id",))
+        schema.column("id")
+    """
 
     name: TableName
     columns: tuple[Column, ...]
@@ -99,6 +110,10 @@ class TableSchema:
     def declared_columns(self) -> tuple[Column, ...]:
         """Return the declared columns; the rows of the log also have columns that the server added by itself."""
         return tuple(column for column in self.columns if not column.is_hidden)
+
+    def with_name(self, name: TableName) -> "TableSchema":
+        """Return the same table with another name."""
+        return TableSchema(name, self.columns, self.key, self.has_signs, self.key_prefixes)
 
     def with_hashes_hidden(self) -> "TableSchema":
         """Return this table of MariaDB with the columns hidden in which the server stores the hashes of long unique

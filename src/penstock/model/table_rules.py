@@ -50,8 +50,12 @@ class TableDecision:
 
 @dataclass(frozen=True, slots=True)
 class TableRules:
-    """The allow and deny lists of a table filter. A table passes if it is allowed, or nothing is listed, and is not
-    denied."""
+    r"""The allow and deny lists of a table filter. A table passes if it is allowed, or nothing is listed, and is not
+    denied.
+
+        rules = TableRules.parse(allow=r"shop\..*", deny=r"shop\.tmp_.*")
+        rules.passes(TableName("shop", "product"))  # True
+    """
 
     allow: tuple[TableRule, ...] = ()
     deny: tuple[TableRule, ...] = ()
@@ -108,7 +112,8 @@ def split_list(text: str) -> Iterator[str]:
 
 
 def database_part(text: str) -> str | None:
-    """Return the part of a pattern that matches the database, before its first dot; None where it is not plain."""
+    """Return the part of a pattern that matches the database, before its first dot; None if that part has groups or
+    alternatives, which may span the dot."""
     match = _DATABASE_PART.match(text)
     return match["part"] if match else None
 

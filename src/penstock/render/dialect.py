@@ -84,11 +84,11 @@ class ValueWriter(ABC):
         # What is no UTF-8 must not be taken for it, even where it is not shown.
         printable = self.write_printable_texts(text.view_as_text(array.take(to_arrow_numbers(np.flatnonzero(marks)))))
         others = self.write_binaries(array.take(to_arrow_numbers(np.flatnonzero(~marks))))
-        places = np.where(marks, np.cumsum(marks) - 1, int(marks.sum()) + np.cumsum(~marks) - 1)
+        row_numbers = np.where(marks, np.cumsum(marks) - 1, int(marks.sum()) + np.cumsum(~marks) - 1)
         parts = [
             write_lines([part.pick_rows(rows[: len(part.texts)])], len(part.texts)) for part in (printable, others)
         ]
-        return FormattedColumn(pa.concat_arrays(parts).take(to_arrow_numbers(places.astype(np.int64))))
+        return FormattedColumn(pa.concat_arrays(parts).take(to_arrow_numbers(row_numbers.astype(np.int64))))
 
     def write_printable_texts(self, array: pa.Array) -> FormattedColumn:
         """Write texts whose charset is unknown and which are UTF-8."""
@@ -100,7 +100,7 @@ class ValueWriter(ABC):
 
     @abstractmethod
     def write_vectors(self, array: pa.Array) -> FormattedColumn:
-        """Return VECTOR values as this format writes them."""
+        """Return VECTOR values, lists of float32, as texts of this output format."""
 
     def write_column(self, column: Column, array: pa.Array) -> FormattedColumn:  # noqa: PLR0911 - a branch per kind of value
         """Return the values of a column as this format writes them, by the method for the column's type."""
@@ -151,7 +151,7 @@ def vector_bytes(array: pa.Array) -> pa.Array:
 
 
 def write_vector_texts(array: pa.Array) -> pa.Array:
-    """Write lists of float32 as numbers with commas between them, as JSON has them."""
+    """Return lists of float32 as the text inside a JSON array, without its brackets: `[1.0, 0.5]` becomes `1.0,0.5`."""
     nulls = array.is_null() if array.null_count else None
     items = pa.LargeListArray.from_arrays(array.offsets.cast(pa.int64()), write_json_floats(array.values), mask=nulls)
     return pc.binary_join(items, text.make_scalar(","))

@@ -73,8 +73,8 @@ def _collect_keys(
     rows = objects.rows
     sizes = np.diff(plans.key_bounds)[plan]
     change = np.repeat(np.arange(plan.size), sizes)
-    place = np.arange(change.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    name = plans.key_bounds[plan][change] + place
+    key_part = np.arange(change.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    name = plans.key_bounds[plan][change] + key_part
     column = plans.key_positions[name]
     cell = rows.cells[rows.cell[pairs.last[change]] + column]
     is_absent = cell == ABSENT
@@ -83,7 +83,7 @@ def _collect_keys(
         is_known = np.bincount(change, cell == ABSENT, plan.size) == 0
         sizes = np.where(is_known, sizes, 0)
         keep = is_known[change]
-        change, place, name, column, cell = (array[keep] for array in (change, place, name, column, cell))
+        change, key_part, name, column, cell = (array[keep] for array in (change, key_part, name, column, cell))
     if not change.size:
         return sizes, []
     event = rows.event[pairs.last[change]]
@@ -92,7 +92,7 @@ def _collect_keys(
     texts, first = _join_field_texts(objects, distinct(kind[~is_null]))
     chosen = np.where(is_null, len(texts) - 1, first[kind] + cell)
     layout = LineLayout([FormattedColumn(texts).pick_rows(chosen)], change.size)
-    return sizes, [KeyTexts(change, place, name, layout, is_null if is_null.any() else None)]
+    return sizes, [KeyTexts(change, key_part, name, layout, is_null if is_null.any() else None)]
 
 
 def _join_field_texts(objects: MixedJsonObjects, kinds: Sequence[int]) -> tuple[pa.Array, Numbers]:

@@ -59,8 +59,8 @@ OUTSIDE = -1  # in no transaction
 
 @dataclass(frozen=True, slots=True)
 class LineContext:
-    """The state that one line in the output of `penstock binlog` leaves for the next: the open transaction, and the
-    options of its session."""
+    """The context in which the next line of the output of `penstock binlog` is written: the transaction that is open,
+    and the session options that its SQL has set."""
 
     transaction: int = OUTSIDE  # the one that is open, by where it begins
     options: int = 0  # that the session has
@@ -201,7 +201,8 @@ class LineFormat(RowFormat):
         return (), ()
 
     def context_after(self, page: PageLines, line: int) -> LineContext:
-        """Return the context that a line of the page leaves for the next one."""
+        """Return the context in which the line after `line` is written: the transaction that is still open there, if
+        one is."""
         is_inside = page.slice_lines(line, line + 1).is_inside[0]
         return LineContext(int(page.block.column("transaction")[page.event[line]]) if is_inside else OUTSIDE)
 

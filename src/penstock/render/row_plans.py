@@ -34,6 +34,10 @@ class RowPlan:
     program: int
     key: tuple[int, ...]  # where its columns are among those of the table; nothing where one is not shown
 
+    def with_table(self, table: TableSchema) -> "RowPlan":
+        """Return the plan of another table, which differs in its name only."""
+        return RowPlan(table, self.columns, self.program, self.key)
+
 
 class RowPlanCache:
     """The plans of the tables of one stream, by number.
@@ -53,7 +57,7 @@ class RowPlanCache:
         self.programs = TablePrograms(has_labels=True)
         self._plans: list[RowPlan] = []
         self._known: dict[str, dict[bytes, int]] = {}  # by server version and table map
-        self._shapes: dict[tuple[object, ...], tuple[tuple[Column, ...], int]] = {}
+        self._shapes: dict[tuple[object, ...], tuple[tuple[Column, ...], RowPlan]] = {}
         self._program, self._names = GrowingArray(np.int64), GrowingTexts()
         self._key_bounds, self._key_positions, self._key_names = (
             GrowingArray(np.int64),
@@ -102,37 +106,52 @@ class RowPlanCache:
         known, tables = self._known.setdefault(block.server_version, {}), block.tables
         numbers = [known.get(tables[number]) for number in table_ids]
         if block.problems or None in numbers:
-            for index, number in enumerate(table_ids):
-                if numbers[index] is None or number in block.problems:
-                    numbers[index] = known[tables[number]] = self._add_plan(block, number)
+            try:
+                for index, number in enumerate(table_ids):
+                    if numbers[index] is None or number in block.problems:
+                        numbers[index] = known[tables[number]] = self._add_plan(block, number)
+            finally:
+                self._append_facts()
         return np.array(numbers, np.int64)
 
     def _add_plan(self, block: Block, number: int) -> int:
         """Plan one version of a table and return its number, or NOT_PLANNED if the table is filtered out."""
         if not self._passes(table_name(block.tables[number])):
             return NOT_PLANNED
-        plan = self._plan_table(block.schema_of(number), block.server_version)
-        self._plans.append(plan)
-        self._program.append(np.array([plan.program], np.int64))
-        self._names.append([str(plan.table.name).encode()])
-        self._key_positions.append(np.array(plan.key, np.int64))
-        self._key_bounds.append(np.array([len(self._key_positions)], np.int64))
-        self._key_names.append([plan.table.columns[position].name.encode() for position in plan.key])
+        self._plans.append(self._plan_table(block.schema_of(number), block.server_version))
         return len(self._plans) - 1
 
+    def _append_facts(self) -> None:
+        """Append to the arrays what they lack of the plans: for thousands of new tables at once."""
+        plans = self._plans[len(self._program) :]
+        if not plans:
+            return
+        keys = np.cumsum([len(plan.key) for plan in plans], dtype=np.int64)
+        self._key_bounds.append(len(self._key_positions) + keys)
+        self._key_positions.append(np.array([position for plan in plans for position in plan.key], np.int64))
+        self._key_names.append([plan.table.columns[position].name.encode() for plan in plans for position in plan.key])
+        self._names.append([str(plan.table.name).encode() for plan in plans])
+        self._program.append(np.array([plan.program for plan in plans], np.int64))
+
     def _plan_table(self, table: TableSchema, server_version: str) -> RowPlan:
-        """Build the plan of a table; tables that differ in their names only share a program."""
+        """Build the plan of a table; tables that differ in their names only share all else."""
         columns = self._columns_of(table)
         names = tuple(column.name for column in columns)
+        shape = id(table.columns), table.key, names, server_version
+        known = self._shapes.get(shape)
+        if known is None:
+            # With the columns by whose identity it is found: they live as long as it does.
+            known = self._shapes[shape] = table.columns, self._plan_shape(table, columns, server_version)
+        return known[1].with_table(table)
+
+    def _plan_shape(self, table: TableSchema, columns: Sequence[Column], server_version: str) -> RowPlan:
+        """Build the plan of the first table of its shape."""
+        names = {column.name for column in columns}
         positions = {column.name: position for position, column in enumerate(table.columns)}
-        key = tuple(positions[name] for name in table.key) if {*table.key} <= {*names} else ()
+        key = tuple(positions[name] for name in table.key) if {*table.key} <= names else ()
         if has_old_times(table, server_version):
             return RowPlan(table, columns, -1, key)
-        known = self._shapes.get((id(table.columns), names))
-        if known is None:
-            program = self.programs.add(table, columns, _member_texts(table, {*names}))
-            known = self._shapes[id(table.columns), names] = table.columns, program
-        return RowPlan(table, columns, known[1], key)
+        return RowPlan(table, columns, self.programs.add(table, columns, _member_texts(table, names)), key)
 
 
 def _member_texts(table: TableSchema, shown: set[str]) -> list[bytes]:

@@ -135,8 +135,8 @@ class SqlFormat(LineFormat):
         return (place_texts(heads, frame.starts), *_option_switches(page, before)), (_end_statements(page, frame),)
 
     def context_after(self, page: PageLines, line: int) -> LineContext:
-        """Return the context that a line of the page leaves for the next one, with the session options that this line
-        needs."""
+        """Return the context in which the line after `line` is written: the open transaction, and the session options
+        that `line` needed."""
         return replace(
             super().context_after(page, line), options=int(_options_of_lines(page.slice_lines(line, line + 1))[0])
         )

@@ -123,10 +123,10 @@ class _TableImages:
         is_known = np.all([is_there for _, is_there in images], axis=0)
         changes = np.flatnonzero(is_known)
         texts = list[KeyTexts]()
-        for place, (name, (rows, _)) in enumerate(zip(key, images, strict=True)):
+        for key_part, (name, (rows, _)) in enumerate(zip(key, images, strict=True)):
             value = write_key_texts(by_name[name], self._rows.columns[name], self._written[name])
             valid, chosen = text.get_validity(value.texts), rows[changes]
-            same = np.full(changes.size, place, np.int64)
+            same = np.full(changes.size, key_part, np.int64)
             is_null = valid[chosen] == 0 if valid.size else None
             texts.append(
                 KeyTexts(changes, same, same + first_name, LineLayout([value.pick_rows(chosen)], changes.size), is_null)

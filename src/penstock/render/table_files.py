@@ -94,7 +94,7 @@ class BatchFileWriter:
             if self._waiting > self._most_waiting:
                 self._flush_largest()
         except OSError:
-            # A full disk, a reader that is gone: what the file lacks cannot be mended by an orderly end.
+            # A full disk, a reader that is gone: what the file lacks cannot be repaired by an orderly end.
             self._writers.clear()
             raise
 

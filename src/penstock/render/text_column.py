@@ -28,8 +28,8 @@ class LongTexts:
 
 
 class TextColumnBuilder:
-    """Builds a column of texts from several parts, each with rows of its own: all are measured first, then written at
-    once.
+    """Builds one column of texts from several parts. Each part writes other rows of the column; rows that no part
+    writes are null. All parts are measured first, then written into one buffer.
 
     column = TextColumnBuilder(3)
     column.add(np.array([2, 0]), LineLayout(pattern, 2))
@@ -51,8 +51,8 @@ class TextColumnBuilder:
         bounds = bounds_from_sizes(self._sizes)
         out = np.empty(int(bounds[-1]), np.uint8)
         for rows, layout, first in self._parts:
-            places = bounds[rows]
-            layout.write(places, out)
+            starts = bounds[rows]
+            layout.write(starts, out)
             if first:
-                out[places] = ord(first)
+                out[starts] = ord(first)
         return LongTexts(bounds, out, self._is_there)

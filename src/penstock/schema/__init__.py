@@ -1,5 +1,5 @@
 """What a table looks like."""
 
-from penstock.schema.live import check_cascades, read_live_schema
+from penstock.schema.live import read_live_schema
 
-__all__ = ["check_cascades", "read_live_schema"]
+__all__ = ["read_live_schema"]

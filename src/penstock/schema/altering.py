@@ -129,12 +129,12 @@ def _apply_options(
 
 
 def _alter_columns(table: TableDefinition, clauses: Sequence[Clause], dialect: SqlDialect) -> list[_Slot]:
-    """Return the columns of the altered table: those of the old table that stay, changed, renamed and shown as the
-    clauses say."""
+    """Return the columns of a table after an ALTER TABLE: without those that are dropped, with those that are added,
+    and with their definitions, names and visibility (VISIBLE or INVISIBLE) as the clauses set them."""
     changes = {fold(clause.old): clause for clause in clauses if isinstance(clause, ChangeColumn | RenameColumn)}
     dropped = {fold(clause.name) for clause in clauses if isinstance(clause, DropColumn)}
-    shown = {fold(clause.name): clause.is_visible for clause in clauses if isinstance(clause, SetColumnVisibility)}
-    for name in (*changes, *dropped, *shown):
+    visibility = {fold(clause.name): clause.is_visible for clause in clauses if isinstance(clause, SetColumnVisibility)}
+    for name in (*changes, *dropped, *visibility):
         if table.find_column(name) is None:
             raise SchemaError(f"there is no column {name}")
     slots: list[_Slot] = []
@@ -145,7 +145,7 @@ def _alter_columns(table: TableDefinition, clauses: Sequence[Clause], dialect: S
         if isinstance(change, ChangeColumn):
             slots.append(_Slot(resolve_column(change.column, table.collation, dialect), field, change.column))
             continue
-        visible = shown.get(fold(field.name), field.is_visible)
+        visible = visibility.get(fold(field.name), field.is_visible)
         name = change.new if change else field.name
         slots.append(_Slot(replace(field, name=name, is_visible=visible), field))
     _insert_columns(slots, table, clauses, dialect)

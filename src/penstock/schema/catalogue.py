@@ -47,7 +47,11 @@ class AppliedStatement:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """All databases and tables of a server at one position of its log; immutable."""
+    """All databases and tables of a server at one position of its log; immutable.
+
+    catalogue = Catalogue(ServerProfile.from_version_text("8.0.36"))
+    catalogue = catalogue.apply("CREATE TABLE t (id INT)", "shop").catalogue
+    """
 
     server: ServerProfile = _SERVER
     databases: SharedMap[Database] = field(default_factory=SharedMap[Database])  # by folded name

@@ -16,6 +16,7 @@ from penstock.model import Column, TableSchema, WireType
 from penstock.model.table import are_exact_labels, is_nameless
 from penstock.schema.collation import built_in_collation, max_character_bytes
 from penstock.schema.ddl.key import KeyKind
+from penstock.schema.identity_cache import IdentityCache
 from penstock.schema.label import decode_label, normalize_label
 from penstock.schema.shape import ColumnDefinition, IndexDefinition, TableDefinition
 
@@ -25,6 +26,11 @@ _BYTES = 63  # the collation `binary`
 _TEXTS = frozenset(
     {WireType.VARCHAR, WireType.STRING, WireType.BLOB, WireType.VARCHAR_COMPRESSED, WireType.BLOB_COMPRESSED}
 )
+_NULLABLE = "property to be null"
+
+# Tables that differ in their names only are compared and completed once.
+_MAX_SHAPES = 1 << 12
+_DIFFERENCES, _ADDITIONS = IdentityCache[str](_MAX_SHAPES), IdentityCache[bytes](_MAX_SHAPES)
 
 
 def complete_table_map(
@@ -45,26 +51,38 @@ def complete_table_map(
     difference = find_difference(logged, table.schema, unsure)
     if difference:
         raise SchemaError(f"table {logged.name} is not what the schema history says: {difference}")
-    there = fields_of(body)
-    fields = list(_missing_fields(_apply_logged_charsets(table, logged, unsure), server_version, there, unsure))
-    if with_declared and any(column.declared for column in table.schema.columns):
-        fields.append(
-            (MapField.DECLARED, b"".join(_encode_text(each.declared.encode()) for each in table.schema.columns))
-        )
-    added = ((number, raw) for number, raw in fields if raw and number not in there)
-    return body + b"".join(bytes([number]) + _encode_length(len(raw)) + raw for number, raw in added)
+
+    def make() -> bytes:
+        there = fields_of(body)
+        fields = list(_missing_fields(_apply_logged_charsets(table, logged, unsure), server_version, there, unsure))
+        if with_declared and any(column.declared for column in table.schema.columns):
+            fields.append(
+                (MapField.DECLARED, b"".join(_encode_text(each.declared.encode()) for each in table.schema.columns))
+            )
+        added = ((number, raw) for number, raw in fields if raw and number not in there)
+        return b"".join(bytes([number]) + _encode_length(len(raw)) + raw for number, raw in added)
+
+    others = table.indexes, table.is_mariadb, server_version, unsure, with_declared
+    return body + _ADDITIONS.get((logged.columns, table.fields), others, make)
 
 
 def find_difference(logged: TableSchema, known: TableSchema, unsure: frozenset[str] = frozenset()) -> str:
     """Return the first difference between a table of the log and the known one, in words; empty where there is none.
     Charsets of `unsure` columns are not compared."""
+    others = logged.key, logged.has_signs, known.key, unsure
+    return _DIFFERENCES.get((logged.columns, known.columns), others, lambda: _find_difference(logged, known, unsure))
+
+
+def _find_difference(logged: TableSchema, known: TableSchema, unsure: frozenset[str]) -> str:
     mine, theirs = logged.columns, known.columns
     if len(mine) != len(theirs):
         return f"{len(mine)} columns in the log, {len(theirs)} in the history"
+    # Of a table on the inner side of an outer join, a server logs every column as one that can be null.
+    may_be_outer = all(column.nullable for column in mine)
     for mine_column, other in zip(mine, theirs, strict=True):
         facts = _compare_facts_without_charset if other.name in unsure else _compare_facts
         for fact, log, history in facts(mine_column, other, logged):
-            if log != history:
+            if log != history and not (fact == _NULLABLE and may_be_outer):
                 return f"column {other.name} has the {fact} {log} in the log, {history} in the history"
     if not is_nameless(logged) and known.key and logged.key != known.key:
         return f"the key is {', '.join(logged.key) or 'none'} in the log, {', '.join(known.key)} in the history"
@@ -79,7 +97,7 @@ def _compare_facts(logged: Column, known: Column, table: TableSchema) -> Iterato
     yield "type", wire.name, known.type.name
     yield "size", logged.size, known.size
     yield "digits", (logged.precision, logged.scale), (known.precision, known.scale)
-    yield "property to be null", logged.nullable, known.nullable
+    yield _NULLABLE, logged.nullable, known.nullable
     if table.has_signs and logged.type is not WireType.YEAR:
         yield "property to be unsigned", logged.unsigned, known.unsigned
     if logged.charset:
@@ -97,7 +115,7 @@ def _compare_facts_without_charset(
         return
     if not is_nameless(table):
         yield "name", logged.name, known.name
-    yield "property to be null", logged.nullable, known.nullable
+    yield _NULLABLE, logged.nullable, known.nullable
     if not _fits_some_charset(logged, known):
         yield "type", f"{logged.type.name}({logged.size})", f"{known.type.name}({known.size})"
 
@@ -176,8 +194,8 @@ def _key_field(table: TableDefinition) -> Iterator[tuple[MapField, bytes]]:
 
 
 def _is_row_key(index: IndexDefinition, table: TableDefinition) -> bool:
-    """Return whether an index is the key of the table: without a primary key servers take the first unique one of whole
-    columns that are never null."""
+    """Return whether an index can identify rows in place of a primary key: it is unique, and all its parts are whole
+    columns that are NOT NULL. Of several, servers take the first."""
     fields = [table.find_column(part.column) for part in index.parts if part.column and not part.prefix]
     is_whole = len(fields) == len(index.parts) and not index.is_hash
     return index.kind is KeyKind.UNIQUE and is_whole and all(field and not field.is_nullable for field in fields)

@@ -3,12 +3,15 @@
 Where the definition is not known it is made of what the log says, as the server would print it.
 """
 
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass
 
+from penstock.binlog.events.block import Block
 from penstock.model import Column, TableSchema, WireType
 from penstock.schema.collation import max_character_bytes
 from penstock.schema.ddl.data_type import WIDTHS, DataType
 from penstock.schema.dialect import ServerProfile
+from penstock.schema.identity_cache import IdentityCache
 from penstock.schema.label import decode_label
 from penstock.schema.shape import ColumnDefinition, TableDefinition
 
@@ -28,21 +31,42 @@ _BYTES = {"", "binary"}
 _SHORT_COLLECTION = 80000  # in MySQL, from there on
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockColumnTypes:
+    """The declared types of the columns of a block's tables.
+
+    Two blocks of one server version with the same `basis` object have the same types for the same table map, so that a
+    caller may cache them. Without a `basis`, tables may change within the block: look types up for each table id.
+    """
+
+    of_table: Callable[[int], tuple[str, ...]]  # by table id
+    basis: object | None = None
+
+
+def logged_column_types(block: Block) -> BlockColumnTypes:
+    """Return the SQL types of the columns of a block's tables as far as the log tells them."""
+    return BlockColumnTypes(lambda number: declared_types(block.schema_of(number), block.server_version), _LOG)
+
+
+_LOG = object()  # the basis of types that depend on nothing but the table map
+_MAX_SHAPES = 4_096
+_LOGGED, _DEFINED = IdentityCache[tuple[str, ...]](_MAX_SHAPES), IdentityCache[tuple[str, ...]](_MAX_SHAPES)
+
+
 def declared_types(table: TableSchema, server_version: str) -> tuple[str, ...]:
     """Return the SQL types of the columns as far as the log tells them."""
-    return _types_of(table.columns, server_version)
 
+    def make() -> tuple[str, ...]:
+        server = ServerProfile.from_version_text(server_version)
+        return tuple(_text(_type_of(column), column.labels, server) for column in table.columns)
 
-@lru_cache(maxsize=4_096)
-def _types_of(columns: tuple[Column, ...], server_version: str) -> tuple[str, ...]:
-    """Return the types of columns; tables that differ only in their names share the result."""
-    server = ServerProfile.from_version_text(server_version)
-    return tuple(_text(_type_of(column), column.labels, server) for column in columns)
+    return _LOGGED.get((table.columns,), server_version, make)
 
 
 def declared_types_in_ddl(table: TableDefinition, server: ServerProfile) -> tuple[str, ...]:
     """Return the SQL types of the columns as the table's definition has them."""
-    return tuple(_text(field.type, _labels(field), server) for field in table.fields)
+    make = lambda: tuple(_text(field.type, _labels(field), server) for field in table.fields)  # noqa: E731
+    return _DEFINED.get((table.fields, server), None, make)
 
 
 def _labels(field: ColumnDefinition) -> tuple[str, ...]:

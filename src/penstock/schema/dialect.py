@@ -29,7 +29,11 @@ STRICT = SqlMode.STRICT_TRANS_TABLES | SqlMode.STRICT_ALL_TABLES
 @dataclass(frozen=True, slots=True)
 class ServerProfile:
     """What decides how a server understands DDL: its product and version, and its settings for names and collations.
-    `version` is one number, as in versioned comments: 50722, 101106."""
+    `version` is one number, as in versioned comments: 50722, 101106.
+
+        server = ServerProfile.from_version_text("11.4.2-MariaDB")
+        server.is_mariadb  # True
+    """
 
     is_mariadb: bool = False
     version: int = 80000
@@ -57,7 +61,10 @@ class ServerProfile:
 
 @dataclass(frozen=True, slots=True)
 class SqlSession:
-    """The session values that decide what a statement means, such as sql_mode and charsets."""
+    """The session values that decide what a statement means, such as sql_mode and charsets.
+
+    session = SqlSession(SqlMode.ANSI_QUOTES)
+    """
 
     sql_mode: SqlMode = SqlMode.STRICT_TRANS_TABLES
     explicit_timestamps: bool | None = None  # None: as the server's release has it
@@ -74,7 +81,11 @@ class SqlSession:
 
 @dataclass(frozen=True, slots=True)
 class SqlDialect:
-    """The server and the session that a statement is read or applied with."""
+    """The server and the session that a statement is read or applied with.
+
+    dialect = SqlDialect(ServerProfile.from_version_text("8.0.36"))
+    kind = classify_statement_text("DROP TABLE t", dialect)
+    """
 
     server: ServerProfile = ServerProfile()
     session: SqlSession = SqlSession()

@@ -39,7 +39,7 @@ class SchemaHistory:
     """The schema history of one instance. One process at a time opens it, and one thread in it writes.
 
     history = SchemaHistory(folder, lambda: (start, catalogue))
-    tables = history.at(position)
+    tables = history.catalogue_at(position)
     """
 
     def __init__(
@@ -152,7 +152,8 @@ class SchemaHistory:
         return applied
 
     def restart(self, position: Position, catalogue: Catalogue) -> None:
-        """Continue with other tables: those of another server, of another release, or read again."""
+        """Replace all tracked tables from `position` on, by those of another server, of another release of the server,
+        or by those that were read from the source again."""
         if position < self.last:
             raise SchemaError(f"the schema history in {self.folder} is at {self.last}, after {position}")
         self._begin(position, catalogue)
@@ -240,7 +241,8 @@ class SchemaHistory:
         if content.rest:
             self.cut = TruncatedEnd(path, content.end, content.rest)
             log.warning(
-                "incomplete end of schema history removed destination=%s reason=%s last_change=%s",
+                "incomplete end of schema history removed destination=%s reason=%s last_change=%s: later DDL is read"
+                " from the binlog again",
                 self._destination,
                 self.cut,
                 self.last,

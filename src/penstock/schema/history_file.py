@@ -41,7 +41,11 @@ class TruncatedEnd:
 
 @dataclass(frozen=True, slots=True)
 class HistoryContent:
-    """The content of a schema history file. `checksum` covers it up to `end`, `rest` is what comes after that."""
+    """The content of a schema history file: where it begins, the tables there, and the changes since.
+
+    `end` is the offset after the last complete line, and `checksum` covers the file up to it. `rest` is the number of
+    bytes after it: more than 0 when a crash left an incomplete last line.
+    """
 
     position: Position
     catalogue: Catalogue

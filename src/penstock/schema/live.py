@@ -86,22 +86,6 @@ def _is_mariadb(cursor: Any) -> bool:
     return "MariaDB" in str((cursor.fetchone() or ("",))[0])
 
 
-def check_cascades(cursor: Any, tables: Sequence[TableName]) -> None:
-    """Refuse foreign keys by which the server changes rows without writing them to its log."""
-    pairs = ", ".join(["(%s, %s)"] * len(tables))
-    cursor.execute(
-        "SELECT constraint_schema, table_name, constraint_name, delete_rule, update_rule"
-        f" FROM information_schema.referential_constraints WHERE (constraint_schema, table_name) IN ({pairs})",
-        [part for table in tables for part in (table.schema, table.table)],
-    )
-    for schema, table, name, *rules in cursor.fetchall():
-        if {"CASCADE", "SET NULL", "SET DEFAULT"} & set(rules):
-            raise SchemaError(
-                f"foreign key {name} of {schema}.{table} changes rows by itself (ON DELETE {rules[0]}, ON UPDATE"
-                f" {rules[1]}), and the server does not log such changes: they would be missing; use RESTRICT"
-            )
-
-
 def _column(
     name: str,
     data_type: str,

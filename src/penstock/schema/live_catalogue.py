@@ -158,7 +158,8 @@ class _CatalogueReader:
                     tables.append((key, self._fill_table(made, self._of(name, table))))
                 except SchemaError as error:
                     log.warning(
-                        "table schema not read destination=%s table=%s reason=%s", self._destination, made.name, error
+                        "table schema not read destination=%s table=%s reason=%s: the schema history begins without it",
+                        *(self._destination, made.name, error),
                     )
         return Database(name, _full(collation), SharedMap[TableDefinition].from_items(tables), frozenset(views))
 

@@ -29,8 +29,8 @@ _SAME_CASE = 2  # of lower_case_table_names: names keep their letters, and are t
 
 @dataclass(frozen=True, slots=True)
 class LogCatalogue:
-    """The tables of a log, as its own DDL defines them. A log does not say whether case counts in the names of tables:
-    they are compared without it, and two tables that differ in nothing else are both unknown.
+    """The tables of a log, as its own DDL defines them. A binlog does not say whether the names of tables are
+    case-sensitive: they are compared without case, and two tables whose names differ only in case are both unknown.
 
     >>> catalogue = LogCatalogue.for_server("5.7.44-log").apply(StatementKind.CREATE_TABLE, change)
     >>> catalogue.complete(table_map_body, "5.7.44-log")

@@ -21,7 +21,11 @@ _BEGINS_ALTER, _ROLLS_ALTER_BACK = 2, 8
 
 
 class SchemaStatements:
-    """Finds the statements that change tables in the blocks of one stream, in their order."""
+    """Finds the statements that change tables in the blocks of one stream, in their order.
+
+    statements = SchemaStatements()
+    for kind, change in statements.find(block, server): ...
+    """
 
     def __init__(self) -> None:
         self._gtid = b""  # that of a statement which comes in the next block

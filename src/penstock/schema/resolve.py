@@ -78,9 +78,10 @@ def convert_charset(field: ColumnDefinition, collation: str, dialect: SqlDialect
 def redefine_in_charset(
     spec: ColumnSpec, old: ColumnDefinition | None, collation: str, dialect: SqlDialect
 ) -> ColumnDefinition:
-    """Return a column that a statement with CONVERT TO CHARACTER SET defines: in the new charset, whatever it says.
+    """Return a column that is added or redefined in the same ALTER TABLE as CONVERT TO CHARACTER SET: it gets the new
+    charset, even if its definition names another; a binary column stays binary.
 
-    MySQL 9 (not 8.0.12) then takes a TEXT or BLOB that holds the characters of the column as it was.
+    MySQL 9 (8.0.12 does not) then makes a TEXT or BLOB as large as needed to hold all characters of the old column.
     """
     new = resolve_column(replace(spec, charset=CharsetSpec(is_bin=spec.charset.is_bin)), collation, dialect)
     given = resolve_column(spec, collation, dialect)

@@ -4,12 +4,13 @@ All of it is frozen; a change makes a new table that shares what stayed.
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from penstock.model import Column, TableName, TableSchema, WireType
 from penstock.schema.collation import charset_of_collation, max_character_bytes
 from penstock.schema.ddl.data_type import DataType
 from penstock.schema.ddl.key import KeyKind
+from penstock.schema.identity_cache import IdentityCache
 from penstock.schema.label import decode_label
 
 _TYPES = {
@@ -43,7 +44,7 @@ def blob_bytes(kind: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """A column as DDL defines it; `collation` is empty for what is not text."""
+    """A column as DDL defines it; `collation` is empty for types that are not text."""
 
     name: str
     type: DataType
@@ -148,6 +149,16 @@ class IndexDefinition:
     is_hash: bool = False  # kept by MariaDB as a hash of the columns, in a hidden one
 
 
+_MAX_SHAPES = 1 << 12
+_COLUMNS = IdentityCache[tuple[Column, ...]](_MAX_SHAPES)
+
+
+@lru_cache(_MAX_SHAPES)
+def _share_fields(fields: tuple[ColumnDefinition, ...]) -> tuple[ColumnDefinition, ...]:
+    """Return the same object for equal columns: of thousands of tables, most may differ in their names only."""
+    return fields
+
+
 @dataclass(frozen=True)
 class TableDefinition:
     """A table as DDL defines it; `collation` is the default of columns to come."""
@@ -161,6 +172,10 @@ class TableDefinition:
     periods: tuple[tuple[str, str, str], ...] = ()  # name, start, end
     is_versioned: bool = False
     is_mariadb: bool = False
+
+    def __post_init__(self) -> None:
+        """Share the columns with all tables that have the same ones."""
+        object.__setattr__(self, "fields", _share_fields(self.fields))
 
     def find_column(self, name: str) -> ColumnDefinition | None:
         """Return a column by its name, in any case; None when there is none."""
@@ -185,10 +200,14 @@ class TableDefinition:
         prefixes = tuple(part.prefix for part in parts)
         return TableSchema(
             self.name,
-            tuple(each.to_column(self.is_mariadb) for each in self.fields),
+            _COLUMNS.get((self.fields,), self.is_mariadb, self._make_columns),
             tuple(part.column for part in parts),
             key_prefixes=prefixes if any(prefixes) else (),
         )
+
+    def _make_columns(self) -> tuple[Column, ...]:
+        """Return the columns as a table map of the log describes them."""
+        return tuple(each.to_column(self.is_mariadb) for each in self.fields)
 
     def with_name(self, name: TableName) -> "TableDefinition":
         """Return the same table with another name."""

@@ -4,10 +4,12 @@ Invariant: importing this package needs no optional library; `embedded` and `htt
 """
 
 from penstock.search.index import (
+    DOCUMENT_IDS,
     DOCUMENTS,
     OPERATIONS,
     FieldKind,
     Hit,
+    IndexLayout,
     Rejection,
     SearchIndex,
     WriteReport,
@@ -15,9 +17,11 @@ from penstock.search.index import (
 
 __all__ = [
     "DOCUMENTS",
+    "DOCUMENT_IDS",
     "OPERATIONS",
     "FieldKind",
     "Hit",
+    "IndexLayout",
     "Rejection",
     "SearchIndex",
     "WriteReport",

@@ -1,10 +1,11 @@
-"""What lies beside tantivy's own files: which fields the index was made for.
+"""What lies beside tantivy's own files: which fields the index was made for, the epoch of its versions, and the newest
+term of each pipeline that writes to it.
 
 Invariant: the file is written before the index is created, so an index that exists always has it.
 """
 
 import os
-from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from penstock.errors import ConfigurationError
 from penstock.search import _json
 from penstock.search.index import FieldKind
 
-_FORMAT = 1
+_FORMAT = 2
 _FIELDS_FILE = "penstock.json"
 
 
@@ -22,20 +23,31 @@ def has_index(folder: Path) -> bool:
     return (folder / "meta.json").exists()
 
 
-def write_fields(folder: Path, fields: Mapping[str, FieldKind]) -> None:
-    """Write the declared fields of an index atomically: the file is old or new, never half."""
+@dataclass(frozen=True, slots=True)
+class FolderState:
+    """What an index in a folder remembers besides its documents."""
+
+    fields: dict[str, FieldKind]
+    epoch: int = 0  # the highest one that it was written with
+    terms: dict[str, int] = field(default_factory=dict[str, int])  # the newest one of each pipeline
+
+
+def write_state(folder: Path, state: FolderState) -> None:
+    """Write what an index remembers atomically: the file is old or new, never half."""
     folder.mkdir(parents=True, exist_ok=True)
     with open_replacement(folder / _FIELDS_FILE, suffix=f".{os.getpid()}", mode=0o666) as file:
-        file.write(_json.dumps({"format": _FORMAT, "fields": dict(fields)}))
+        file.write(_json.dumps({"format": _FORMAT, **asdict(state)}))
 
 
-def read_fields(folder: Path) -> dict[str, FieldKind]:
-    """Return the declared fields of the index in this folder."""
+def read_state(folder: Path) -> FolderState:
+    """Return what the index in this folder remembers."""
     try:
         content: Any = _json.loads((folder / _FIELDS_FILE).read_bytes())
         if content["format"] == _FORMAT:
-            return {name: FieldKind(kind) for name, kind in content["fields"].items()}
-    except (OSError, _json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+            fields = {name: FieldKind(kind) for name, kind in content["fields"].items()}
+            terms = {name: int(number) for name, number in content.get("terms", {}).items()}
+            return FolderState(fields, int(content.get("epoch", 0)), terms)
+    except (OSError, _json.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise ConfigurationError(
             f"{folder} holds an index that is not Penstock's ({_FIELDS_FILE}: {error}); choose a folder of its own"
         ) from error

@@ -3,7 +3,7 @@
 Invariant: nothing here changes the index, and tombstones are seen by `versions` and `tombstones_until` only.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 from penstock.errors import SinkError
 from penstock.search import _json
 from penstock.search._tantivy import TantivySchema, tantivy
-from penstock.search.index import DOCUMENTS, FieldKind, Hit
+from penstock.search.fields import check_exact_field
+from penstock.search.index import DOCUMENT_IDS, DOCUMENTS, FieldKind, Hit
 from penstock.search.question import parse_question
 
 UNSEEN = -1  # below every version
 _PAGE = 10_000
+_IDS_PER_PAGE = 5000
+_VALUES_PER_QUERY = 10_000
 
 
 class IndexReader:
@@ -83,6 +86,30 @@ class IndexReader:
                 batches.append(pa.record_batch(columns, schema=DOCUMENTS))
         return pa.Table.from_batches(batches, DOCUMENTS)
 
+    def scan_ids(self) -> Iterator[pa.Table]:
+        """Yield id, version and routing of all documents that are not deleted, page by page."""
+        yield from self._read_ids(self.index.searcher(), self.layout.query_living())
+
+    def find_ids(self, field: str, values: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield id, version and routing of the documents whose field has one of these values, page by page."""
+        check_exact_field(field, self.fields, f"the index in {self._folder}")
+        searcher = self.index.searcher()
+        for first in range(0, len(values), _VALUES_PER_QUERY):
+            some = values[first : first + _VALUES_PER_QUERY]
+            wanted = self.layout.query_values(field, self.fields[field], some)
+            yield from self._read_ids(searcher, self.layout.query_living(wanted))
+
+    def _read_ids(self, searcher: tantivy.Searcher, query: tantivy.Query) -> Iterator[pa.Table]:
+        """Yield id, version and routing of the documents that match; many are divided by their slices, so that no page
+        needs memory for all of them.
+        """
+        with self._translate_errors():
+            parts = -(-_count_matches(searcher, query) // _IDS_PER_PAGE)
+            for part in range(parts):
+                page = self.layout.query_both(query, self.layout.query_slice(part, parts)) if parts > 1 else query
+                if count := _count_matches(searcher, page):
+                    yield _ids_table(searcher, searcher.search(page, count, count=False).hits)
+
     def versions(self, keys: list[str]) -> NDArray[np.int64]:
         """Return the version stored for each id, tombstones included, by one query."""
         searcher = self.index.searcher()
@@ -111,6 +138,18 @@ class IndexReader:
             yield
         except (ValueError, OSError) as error:
             raise SinkError(f"the index in {self._folder} cannot be read: {error}") from error
+
+
+def _ids_table(searcher: tantivy.Searcher, hits: Sequence[tuple[float, Any]]) -> pa.Table:
+    """Return id, version and routing of the documents at these addresses."""
+    addresses = [address for _, address in hits]
+    page = [searcher.doc(address) for address in addresses]
+    columns = [
+        pa.array([stored.get_first("_id") for stored in page], pa.string()),
+        pa.array(searcher.fast_field_values("_version", addresses), pa.int64()),
+        pa.array([stored.get_first("_routing") for stored in page], pa.binary()).cast(pa.string()),
+    ]
+    return pa.Table.from_arrays(columns, schema=DOCUMENT_IDS)
 
 
 def _count_matches(searcher: tantivy.Searcher, query: tantivy.Query) -> int:

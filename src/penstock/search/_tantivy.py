@@ -7,18 +7,21 @@ its own, so there are as few as possible, and versions and tombstones are fast f
     _version     fast
     _deleted_at  fast, epoch seconds; only a tombstone has it
     _source      stored, the document as it came
+    _routing     stored, kept for whoever asks: there are no shards to route to
+    _slice       fast, a hash of the id: ranges of it divide the documents into pages
     _exact       raw terms `path=value`
     text_0 …     one per TEXT field, in the order of their names
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
+from zlib import crc32
 
 from penstock.errors import MissingExtraError
 from penstock.search import _json
 from penstock.search.index import FieldKind
 from penstock.search.question import SearchQuestion
-from penstock.search.value import canonical_text, exact_term, exact_terms, values_at
+from penstock.search.value import canonical_search_text, canonical_text, exact_term, exact_terms, values_at
 
 try:
     import tantivy
@@ -28,6 +31,7 @@ except ImportError as error:
 
 _ANALYZER = "penstock"
 _MAX_TOKEN_BYTES = 100
+_SLICES = 2**32  # as many as there are hashes
 # Words as Unicode sees them; Han and Hiragana are not divided by spaces, so each sign is a word.
 _WORD = r"[\p{Han}\p{Hiragana}]|[\p{Alphabetic}\p{N}\p{M}--[\p{Han}\p{Hiragana}]]+"
 
@@ -44,6 +48,8 @@ class TantivySchema:
         builder.add_integer_field("_version", fast=True)
         builder.add_integer_field("_deleted_at", fast=True)
         builder.add_bytes_field("_source", stored=True)
+        builder.add_bytes_field("_routing", stored=True)
+        builder.add_integer_field("_slice", fast=True)
         builder.add_text_field("_exact", tokenizer_name="raw", index_option="basic")
         for name in self._texts.values():
             builder.add_text_field(name, tokenizer_name=_ANALYZER, index_option="freq")
@@ -61,7 +67,7 @@ class TantivySchema:
         index.register_tokenizer(_ANALYZER, self._analyzer)
         index.config_reader("manual")
 
-    def build_document(self, key: str, version: int, text: str) -> tantivy.Document:
+    def build_document(self, key: str, version: int, text: str, routing: str | None = None) -> tantivy.Document:
         """Return a document to add; ValueError says why it cannot be one."""
         try:
             parsed: Any = _json.loads(text)
@@ -71,6 +77,9 @@ class TantivySchema:
             raise ValueError("the document is not a JSON object")  # noqa: TRY004 - the document's fault
         source = cast("dict[str, Any]", parsed)
         stored: dict[str, Any] = {"_id": key, "_version": version, "_source": text.encode()}
+        stored["_slice"] = crc32(key.encode())
+        if routing is not None:
+            stored["_routing"] = routing.encode()
         stored["_exact"] = [
             term
             for path, kind in self._exact.items()
@@ -100,12 +109,27 @@ class TantivySchema:
         """Return the query for tombstones that are at least this old."""
         return Query.range_query(self.schema, "_deleted_at", tantivy.FieldType.Integer, None, moment_s)
 
+    def query_both(self, first: Query, second: Query) -> Query:
+        """Return the query for documents that meet both conditions."""
+        return Query.boolean_query([(Occur.Must, first), (Occur.Must, second)])
+
     def query_living(self, *conditions: Query) -> Query:
         """Return the query for documents that are not deleted and meet all conditions."""
         musts = conditions or (Query.all_query(),)
         return Query.boolean_query(
             [*((Occur.Must, query) for query in musts), (Occur.MustNot, self.query_tombstones())]
         )
+
+    def query_values(self, path: str, kind: FieldKind, values: Sequence[str]) -> Query:
+        """Return the query for documents whose field, which is not TEXT, has one of these values."""
+        texts = (canonical_search_text(kind, value) for value in values)
+        terms = [exact_term(path, text) for text in texts if text is not None]
+        return Query.term_set_query(self.schema, "_exact", terms) if terms else Query.empty_query()
+
+    def query_slice(self, part: int, parts: int) -> Query:
+        """Return the query for one of several parts of about the same size into which the index is divided."""
+        first, end = ((part + side) * _SLICES // parts for side in (0, 1))
+        return Query.range_query(self.schema, "_slice", tantivy.FieldType.Integer, first, end, include_upper=False)
 
     def query_question(self, question: SearchQuestion) -> Query:
         """Return the query for a question of the search box; what matches in more fields, or more rarely, scores

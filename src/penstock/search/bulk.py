@@ -3,7 +3,7 @@ r"""The `_bulk` protocol of Elasticsearch and OpenSearch as plain data: encode, 
 Invariant: one entry of the encoded array is one whole operation, so any selection of entries, joined, is a valid body.
 
     {"index":{"_id":"7","version":12,"version_type":"external_gte"}}\n{"name":"lamp"}\n
-    {"delete":{"_id":"8","version":12,"version_type":"external_gte"}}\n
+    {"delete":{"_id":"8","version":12,"version_type":"external_gte","routing":"3"}}\n
 
 The answer has one item per operation in the same order; a failed item has an `error`, a stale one status 409.
 """
@@ -62,13 +62,19 @@ class BulkAnswer:
 
 
 def encode_operations(
-    ids: pa.StringArray, versions: NDArray[np.int64], documents: pa.StringArray
+    ids: pa.StringArray,
+    versions: NDArray[np.int64],
+    documents: pa.StringArray,
+    routings: pa.StringArray | None = None,
 ) -> pa.LargeStringArray:
     """Encode operations for the body of a bulk request, one text each. Documents are on one line, see
-    `operation.admit`."""
-    quoted = _escape_ids(ids).cast(pa.large_string())
+    `operation.admit_operations`."""
+    quoted = _escape_texts(ids).cast(pa.large_string())
     numbers = pa.array(versions).cast(pa.large_string())
-    tail = ',"version_type":"external_gte"}}\n'
+    tail: Any = pa.scalar(',"version_type":"external_gte"}}\n', pa.large_string())
+    if routings is not None and routings.null_count < len(routings):
+        routed = _escape_texts(routings).cast(pa.large_string())
+        tail = pc.coalesce(_join_columns(',"version_type":"external_gte","routing":"', routed, '"}}\n'), tail)
     index = _join_columns(
         '{"index":{"_id":"', quoted, '","version":', numbers, tail, documents.cast(pa.large_string()), "\n"
     )
@@ -83,14 +89,14 @@ def _join_columns(*parts: Any) -> Any:
     return pc.binary_join_element_wise(*texts, pa.scalar("", pa.large_string()))
 
 
-def _escape_ids(ids: pa.StringArray) -> pa.StringArray:
-    """Escape ids as JSON strings."""
-    if not pc.any(pc.match_substring_regex(ids, r'[\x00-\x1f"\\]')).as_py():
-        return ids
-    ids = pc.replace_substring(pc.replace_substring(ids, "\\", "\\\\"), '"', '\\"')
+def _escape_texts(texts: pa.StringArray) -> pa.StringArray:
+    """Escape ids or routings as JSON strings."""
+    if not pc.any(pc.match_substring_regex(texts, r'[\x00-\x1f"\\]')).as_py():
+        return texts
+    texts = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
     for code in range(0x20):
-        ids = pc.replace_substring(ids, chr(code), f"\\u{code:04x}")
-    return ids
+        texts = pc.replace_substring(texts, chr(code), f"\\u{code:04x}")
+    return texts
 
 
 def operation_sizes(lines: pa.LargeStringArray) -> NDArray[np.int64]:

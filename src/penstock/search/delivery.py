@@ -1,10 +1,12 @@
-"""Bringing encoded operations to a server that may be busy: send, look at each item, send again what must be.
+"""Delivers encoded operations to a search server that may be busy: send, check the outcome of each, retry where needed.
 
 Invariant: an operation leaves the sender done, stale or rejected, or the sender raises. Only operations the server
-asked to send again are sent again, later, in smaller pieces; order among them is free because ids are unique.
+asked to send again are sent again, later, in smaller requests; order among them is free because ids are unique.
 """
 
 import logging
+import math
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,6 +26,7 @@ log = logging.getLogger(__name__)
 
 _SMALLEST_LIMIT_BYTES = 64 * 1024
 _SPREAD = 0.5  # of delays, as a share of them
+_QUIET_S = 10.0  # between two lines about the same trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +50,25 @@ class RetryPolicy:
     """The limits of bulk requests: how large they may be, and how often and how long they are retried."""
 
     bulk_bytes: int = 5 * 1024 * 1024
-    # Time in which the server takes nothing at all, after which a write gives up.
-    deadline_s: float = 60.0
+    # Time in which the server takes nothing at all, after which a write gives up; None waits until it is stopped.
+    deadline_s: float | None = 60.0
     first_delay_s: float = 0.1
     longest_delay_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class RetryClock:
-    """The clock, the sleep and the random numbers of retries, so that tests control them."""
+    """The clock, the sleep and the random numbers of retries, so that tests control them; and what stops them."""
 
     clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], object] = time.sleep
     random: Callable[[], float] = field(default_factory=lambda: Random().random)  # noqa: S311 - spreads retries, hides nothing
+    is_stopped: Callable[[], bool] = lambda: False
+
+    @classmethod
+    def stopped_by(cls, stopped: threading.Event) -> "RetryClock":
+        """Return a clock whose sleep ends when the event is set, and with it all retries."""
+        return cls(sleep=stopped.wait, is_stopped=stopped.is_set)
 
 
 @dataclass(slots=True)
@@ -83,6 +92,7 @@ class BulkSender:
         self._backoff = Backoff(policy.first_delay_s, policy.longest_delay_s, spread=_SPREAD, random=retry_clock.random)
         self._ceiling_bytes = policy.bulk_bytes
         self._limit_bytes = policy.bulk_bytes
+        self._quiet_until = -math.inf
 
     def deliver_operations(self, lines: pa.LargeStringArray) -> BulkAnswer:
         """Send all operations; each is DONE, STALE or REJECTED in the answer."""
@@ -131,6 +141,9 @@ class BulkSender:
         state.outcomes[chosen] = answer.outcomes
         again = chosen[answer.outcomes == BulkOutcome.TRANSIENT]
         if again.size < chosen.size:
+            waited_s = self._retry_clock.clock() - state.last_taken
+            if state.delays and waited_s >= _QUIET_S:
+                log.warning("search index accepts writes again index=%r waited_s=%.0f", self._where, waited_s)
             state.last_taken, state.delays = self._retry_clock.clock(), 0
         if busy:
             self._back_off(str(busy), size_bytes, state)
@@ -154,27 +167,34 @@ class BulkSender:
         return chosen[:0]
 
     def _back_off(self, reason: str, size_bytes: int, state: _DeliveryState) -> None:
-        """Wait for a doubling delay with a spread, or raise if nothing was accepted for too long."""
-        waited_s = self._retry_clock.clock() - state.last_taken
-        if waited_s >= self._policy.deadline_s:
-            left = int(
-                np.count_nonzero((state.outcomes == BulkOutcome.PENDING) | (state.outcomes == BulkOutcome.TRANSIENT))
-            )
-            raise SinkUnavailableError(
-                f"{self._where} has taken nothing for {waited_s:.0f} s: {reason}. {left} of {state.outcomes.size} "
-                "operations are not written; writing the batch again is harmless"
-            )
+        """Wait for a doubling delay with a spread, or raise if nothing was accepted for too long, or when stopped."""
+        now = self._retry_clock.clock()
+        waited_s = now - state.last_taken
+        left_s = math.inf if self._policy.deadline_s is None else self._policy.deadline_s - waited_s
+        if left_s <= 0:
+            raise self._give_up(f"has taken nothing for {waited_s:.0f} s: {reason}", state)
         state.delays += 1
-        delay_s = min(self._backoff.delay_s(state.delays), self._policy.deadline_s - waited_s)
+        delay_s = min(self._backoff.delay_s(state.delays), left_s)
         self._limit_bytes = min(self._ceiling_bytes, max(size_bytes // 2, _SMALLEST_LIMIT_BYTES))
-        log.warning(
-            "bulk request failed, retry scheduled index=%r delay_s=%.2f next_request_bytes_max=%d reason=%s",
-            self._where,
-            delay_s,
-            self._limit_bytes,
-            reason,
+        if now >= self._quiet_until:
+            self._quiet_until = now + _QUIET_S
+            log.warning(
+                "bulk request failed, retry scheduled index=%r waited_s=%.0f delay_s=%.2f next_request_bytes_max=%d"
+                " reason=%s",
+                *(self._where, waited_s, delay_s, self._limit_bytes, reason),
+            )
+        if not self._retry_clock.is_stopped():
+            self._retry_clock.sleep(delay_s)
+        if self._retry_clock.is_stopped():
+            raise self._give_up(f"was waited for until stopped, for {waited_s:.0f} s: {reason}", state)
+
+    def _give_up(self, what: str, state: _DeliveryState) -> SinkUnavailableError:
+        """Return the error for a delivery that ends early."""
+        is_left = (state.outcomes == BulkOutcome.PENDING) | (state.outcomes == BulkOutcome.TRANSIENT)
+        return SinkUnavailableError(
+            f"{self._where} {what}. {int(np.count_nonzero(is_left))} of {state.outcomes.size} operations are not "
+            "written; writing the batch again is harmless"
         )
-        self._retry_clock.sleep(delay_s)
 
 
 def refusal_error(where: str, failure: BulkFailure) -> SinkError:
@@ -183,7 +203,7 @@ def refusal_error(where: str, failure: BulkFailure) -> SinkError:
 
 
 def _remedy(failure: BulkFailure) -> str:
-    """Return what to do about a failure."""
+    """Return what an operator can do about a failed bulk request, as the end of an error message."""
     if failure.type == "cluster_block_exception":
         return "Remove the block from the index's settings (index.blocks.*)"
     if failure.type == "index_closed_exception":
@@ -191,5 +211,5 @@ def _remedy(failure: BulkFailure) -> str:
     if failure.type == "index_not_found_exception":
         return "Create the index by preparing it, then fill it by a full sync"
     if failure.status in {401, 403}:
-        return "Give the user of the URL the right to read, write, create and manage this index"
-    return "Look at the server's log for the cause"
+        return "Grant the user of the URL the right to read, write, create and manage this index"
+    return "Check the log of the search server for the cause"

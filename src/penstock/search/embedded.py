@@ -7,7 +7,8 @@ it, a crash falls back to it, a delete is a tombstone in it. One process writes,
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,9 +20,10 @@ from penstock.errors import ConfigurationError, SinkError, SinkUnavailableError
 from penstock.search import _folder
 from penstock.search._reader import UNSEEN, IndexReader
 from penstock.search._tantivy import tantivy
-from penstock.search.fields import check_fields, check_same_fields
-from penstock.search.index import FieldKind, Hit, Rejection, WriteReport
+from penstock.search.fields import check_epoch, check_fields, check_same_fields
+from penstock.search.index import FieldKind, Hit, IndexLayout, WriteReport
 from penstock.search.operation import AdmittedOperations, admit_operations
+from penstock.search.writer_term import WriterTerm
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +49,7 @@ class EmbeddedIndex:
         tombstone_retention_s: float,
         heap_bytes: int,
         clock: Callable[[], float],
+        term: WriterTerm | None,
     ) -> None:
         self._folder = folder
         self._where = f"the index in {folder}"
@@ -54,6 +57,7 @@ class EmbeddedIndex:
         self._retention_s = tombstone_retention_s
         self._heap_bytes = heap_bytes
         self._clock = clock
+        self._term = term
         self._is_closed = False
         self._lock = threading.Lock()
         self._reader: IndexReader | None = None
@@ -69,10 +73,12 @@ class EmbeddedIndex:
         tombstone_retention_s: float = 86_400.0,
         heap_bytes: int = _HEAP_BYTES,
         clock: Callable[[], float] = time.time,
+        term: WriterTerm | None = None,
     ) -> Self:
         """Open for writing (`prepare` makes a missing index), or beside a writer for reading.
 
-        A delete is remembered for the retention; an older write that arrives later than that is taken as new.
+        A delete is remembered for the retention; an older write that arrives later than that is taken as new. With a
+        `term`, nothing is written after it has ended.
         """
         index = cls(
             Path(folder),
@@ -80,9 +86,10 @@ class EmbeddedIndex:
             tombstone_retention_s=tombstone_retention_s,
             heap_bytes=heap_bytes,
             clock=clock,
+            term=term,
         )
         if _folder.has_index(index._folder):
-            index._open_reader(_folder.read_fields(index._folder))
+            index._open_reader(_folder.read_state(index._folder).fields)
         elif read_only:
             raise ConfigurationError(f"there is no index in {folder}: open it for writing first, and prepare it")
         return index
@@ -90,13 +97,41 @@ class EmbeddedIndex:
     def __repr__(self) -> str:
         return f"EmbeddedIndex({str(self._folder)!r})"
 
-    def prepare(self, fields: Mapping[str, FieldKind]) -> None:
-        """Create the index if it is missing, or check that it has these fields."""
+    def prepare(self, fields: Mapping[str, FieldKind], layout: IndexLayout | None = None) -> None:  # noqa: ARG002 - for others
+        """Create the index if it is missing, or check that it has these fields; a layout changes nothing here."""
         check_fields(fields)
+        self._require_term()
         if self._reader is None and not self._is_closed:
-            _folder.write_fields(self._folder, fields)
+            _folder.write_state(self._folder, _folder.FolderState(dict(fields)))
             self._open_reader(dict(fields))
         check_same_fields(fields, self._require_reader().fields, self._where)
+        if self._term is not None:
+            self._claim_term(self._term)
+
+    def claim_epoch(self, epoch: int) -> None:
+        """Remember the epoch of the versions that will be written; SinkError if the index has seen a higher one."""
+        with self._lock:
+            self._get_writer(self._require_reader())  # its lock keeps others out
+            state = _folder.read_state(self._folder)
+            check_epoch(epoch, state.epoch, self._where)
+            if epoch > state.epoch:
+                self._require_term()
+                _folder.write_state(self._folder, replace(state, epoch=epoch))
+
+    def _claim_term(self, term: WriterTerm) -> None:
+        """Remember a term as the newest of its pipeline; FencedError if the index was written in a newer one."""
+        with self._lock:
+            self._get_writer(self._require_reader())
+            state = _folder.read_state(self._folder)
+            seen = state.terms.get(term.pipeline, 0)
+            term.check(seen, self._where)
+            if term.number > seen:
+                _folder.write_state(self._folder, replace(state, terms={**state.terms, term.pipeline: term.number}))
+
+    def _require_term(self) -> None:
+        """Raise FencedError if the term of this writer has ended."""
+        if self._term is not None:
+            self._term.require()
 
     def write(self, operations: pa.Table) -> WriteReport:
         """Apply operations; they are on disk and searchable when this returns."""
@@ -120,17 +155,27 @@ class EmbeddedIndex:
         """Return the best matching documents for the text of a search box."""
         return self._require_reader().search(text, limit)
 
-    def get(self, id: str) -> dict[str, Any] | None:  # noqa: A002 - the word of both products
-        """Return the document with this id; None if there is none."""
+    def get(self, id: str, routing: str | None = None) -> dict[str, Any] | None:  # noqa: A002, ARG002 - the words of both products
+        """Return the document with this id, whatever its routing; None if there is none."""
         return self._require_reader().get(id)
 
     def count(self) -> int:
-        """Return how many documents a search can find."""
+        """Return how many documents are visible to searches now, that is since the last refresh."""
         return self._require_reader().count()
 
     def documents(self) -> pa.Table:
         """Return all documents as a table."""
         return self._require_reader().documents()
+
+    def scan_ids(self) -> Iterator[pa.Table]:
+        """Yield id, version and routing of every document, page by page."""
+        self.refresh()
+        return self._require_reader().scan_ids()
+
+    def find_ids(self, field: str, values: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield id, version and routing of every document whose field has one of these values."""
+        self.refresh()
+        return self._require_reader().find_ids(field, values)
 
     def close(self) -> None:
         """Release the writer and its lock."""
@@ -187,7 +232,8 @@ class EmbeddedIndex:
             writer.rollback()
         except (ValueError, RuntimeError, OSError):
             log.warning(
-                "index writer dropped because it cannot roll back folder=%s: the next write opens another", self._folder
+                "search index writer closed because it cannot roll back folder=%s: the next write opens a new one",
+                self._folder,
             )
             self._writer = None
 
@@ -196,34 +242,40 @@ class EmbeddedIndex:
         now_s = self._clock()
         keys: list[str] = batch.ids.to_pylist()
         documents: list[str | None] = batch.documents.to_pylist()
+        routings: list[str | None] = batch.routings.to_pylist()
         held = reader.versions(keys)
         is_fresh = batch.versions >= held
         rejected = list(batch.rejected)
         replaced: list[str] = []
-        added: list[tantivy.Document] = []
-        deleted = 0
-        for row in np.flatnonzero(is_fresh).tolist():
+        added: dict[str, tantivy.Document] = {}
+        written = deleted = 0
+        fresh: list[int] = np.flatnonzero(is_fresh).tolist()
+        if batch.has_repeated_ids:  # there are no shards: of the operations of one id, a document wins over deletes
+            fresh.sort(key=lambda row: (documents[row] is not None, batch.versions[row]))
+        for row in fresh:
             key, version, text = keys[row], int(batch.versions[row]), documents[row]
             if text is None:
-                added.append(reader.layout.build_tombstone(key, version, int(now_s)))
+                added[key] = reader.layout.build_tombstone(key, version, int(now_s))
                 deleted += 1
             else:
                 try:
-                    added.append(reader.layout.build_document(key, version, text))
+                    added[key] = reader.layout.build_document(key, version, text, routings[row])
                 except ValueError as error:
-                    rejected.append(Rejection(key, str(error)))
+                    rejected.append(batch.reject(row, str(error)))
                     continue
+                written += 1
             if held[row] != UNSEEN:
                 replaced.append(key)
         if replaced:
             writer.delete_documents_by_query(reader.layout.query_ids(replaced))
-        for document in added:
+        for document in added.values():
             writer.add_document(document)
         if self._purge_tombstones(reader, writer, now_s) or added:
+            self._require_term()
             writer.commit()
             reader.reload()
         stale = len(keys) - int(np.count_nonzero(is_fresh))
-        return WriteReport(len(added) - deleted, deleted, stale, tuple(rejected))
+        return WriteReport(written, deleted, stale, tuple(rejected))
 
     def _purge_tombstones(self, reader: IndexReader, writer: tantivy.IndexWriter, now_s: float) -> bool:
         """Drop old tombstones from time to time; return whether there were any."""

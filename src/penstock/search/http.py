@@ -4,44 +4,36 @@ Invariant: the server checks the versions (`external_gte`), and a write never cr
 missing one would create it again without its mapping, so each request asks first whether it is there.
 """
 
-import logging
+import os
 import re
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from penstock.errors import ConfigurationError, SinkUnavailableError
-from penstock.search import _json, bulk, dsl, mapping
+from penstock.errors import ConfigurationError
+from penstock.search import _json, bulk, dsl
 from penstock.search.bulk import BulkOutcome
 from penstock.search.delivery import BulkSender, HttpResponse, RetryClock, RetryPolicy, refusal_error
-from penstock.search.fields import check_fields, check_same_fields
-from penstock.search.index import DOCUMENTS, FieldKind, Hit, Rejection, WriteReport
-from penstock.search.operation import admit_operations
+from penstock.search.fields import check_exact_field
+from penstock.search.http_requests import HttpTransport, IndexRequests
+from penstock.search.http_schema import IndexSchema
+from penstock.search.index import DOCUMENTS, FieldKind, Hit, IndexLayout, WriteReport
+from penstock.search.operation import AdmittedOperations, admit_operations
 from penstock.search.question import parse_question
 from penstock.search.transport import PooledTransport
+from penstock.search.writer_term import WriterTerm
 
-log = logging.getLogger(__name__)
-
+API_KEY_VARIABLE = "PENSTOCK_INDEX_API_KEY"
+CA_VARIABLE = "PENSTOCK_INDEX_CA"
 _PAGE = 1000
+_VALUES_PER_QUERY = 10_000  # index.max_terms_count of both products is 65,536
 _MAX_HITS = 10_000  # index.max_result_window of both products
-_SCROLL = "2m"
 _NAME = re.compile(r"[^\s\\/*?\"<>|,#:A-Z._+-][^\s\\/*?\"<>|,#:A-Z]*")
-
-
-class HttpTransport(Protocol):
-    """What an index needs of an HTTP transport."""
-
-    where: str
-
-    def request(self, method: str, path: str, body: Any = None, content_type: str = ...) -> HttpResponse:
-        """Send one request, and return the answer whatever its status."""
-        ...
-
-    def close(self) -> None:
-        """Close idle connections."""
 
 
 class HttpIndex:
@@ -57,14 +49,15 @@ class HttpIndex:
         index: str,
         policy: RetryPolicy | None = None,
         retry_clock: RetryClock | None = None,
+        term: WriterTerm | None = None,
     ) -> None:
         if not _NAME.fullmatch(index):
             raise ConfigurationError(f"'{index}' is not the name of one index: lower case, no pattern, no list")
-        self._transport = transport
-        self._index = index
-        self._where = f"index '{index}' at {transport.where}"
+        self._requests = IndexRequests(transport, index)
+        self._schema = IndexSchema(self._requests)
+        self._where = self._requests.where
+        self._term = term
         self._sender = BulkSender(self._send_bulk, self._where, policy or RetryPolicy(), retry_clock or RetryClock())
-        self._fields: dict[str, FieldKind] | None = None
 
     @classmethod
     def open(
@@ -74,76 +67,85 @@ class HttpIndex:
         *,
         timeout_s: float = 60.0,
         ca_certs: str | None = None,
+        api_key: str | None = None,
         policy: RetryPolicy | None = None,
+        stopped: threading.Event | None = None,
+        term: WriterTerm | None = None,
     ) -> Self:
-        """Return the index at a server; `url` may carry user:password@ and a path. Certificates are verified,
-        `ca_certs` names a file of them.
+        """Return the index at a server; `url` may carry user:password@ and a path, and name several nodes divided by
+        commas. Certificates are verified, `ca_certs` names a file of them, by default PENSTOCK_INDEX_CA. An API key is
+        encoded, or `id:key`, by default PENSTOCK_INDEX_API_KEY. A write that waits for the server ends when `stopped`
+        is set. With a `term`, nothing is written after it has ended, or in a later term of another process.
         """
-        return cls(PooledTransport(url, timeout_s=timeout_s, ca_certs=ca_certs), index, policy)
+        key = os.environ.get(API_KEY_VARIABLE) if api_key is None else api_key
+        authority = (os.environ.get(CA_VARIABLE) if ca_certs is None else ca_certs) or None
+        transport = PooledTransport(url, timeout_s=timeout_s, ca_certs=authority, api_key=key)
+        return cls(transport, index, policy, RetryClock.stopped_by(stopped) if stopped else None, term)
 
     def __repr__(self) -> str:
         return f"HttpIndex({self._where})"
 
-    def prepare(self, fields: Mapping[str, FieldKind]) -> None:
+    def prepare(self, fields: Mapping[str, FieldKind], layout: IndexLayout | None = None) -> None:
         """Create the index if it is missing, or check that it has these fields."""
-        check_fields(fields)
-        there = self._load_fields()
-        if there is None:
-            answer = self._transport.request("PUT", f"/{self._index}", _json.dumps(mapping.build_creation_body(fields)))
-            if answer.status < 300:
-                log.info("search index created index=%s", self._where)
-                self._fields = dict(fields)
-                return
-            if b"resource_already_exists_exception" not in answer.content:
-                self._check_answer(answer)
-            there = self._load_fields() or {}
-        check_same_fields(fields, there, self._where)
-        self._retain_deletes()
-        self._fields = _declared_kinds(there)
+        self._require_term()
+        self._schema.prepare(fields, layout or IndexLayout())
+        if self._term is not None:
+            self._schema.claim_term(self._term)
+
+    def claim_epoch(self, epoch: int) -> None:
+        """Remember the epoch of the versions that will be written, in the `_meta` of the mapping; SinkError if the
+        index has seen a higher one.
+        """
+        self._require_term()
+        self._schema.claim_epoch(epoch)
 
     def write(self, operations: pa.Table) -> WriteReport:
         """Apply operations by bulk requests."""
         batch = admit_operations(operations)
         if not len(batch.ids):
             return WriteReport(rejected=batch.rejected)
-        answer = self._sender.deliver_operations(bulk.encode_operations(batch.ids, batch.versions, batch.documents))
-        done = answer.outcomes == BulkOutcome.DONE
         deletes = batch.documents.is_null().to_numpy(zero_copy_only=False)
-        refused = (Rejection(batch.ids[row].as_py(), str(failure)) for row, failure in answer.failures.items())
+        if not batch.has_repeated_ids:
+            return self._deliver_operations(batch, deletes)
+        # Two routings of one id may lead to the same shard, where a delete that is sent again would delete the document
+        # that replaces it. So deletes are over before the first document is sent.
+        removed = self._deliver_operations(batch.select(deletes), deletes[deletes])
+        report = self._deliver_operations(batch.select(~deletes), deletes[~deletes])
         return WriteReport(
-            written=int(np.count_nonzero(done & ~deletes)),
-            deleted=int(np.count_nonzero(done & deletes)),
-            stale=int(np.count_nonzero(answer.outcomes == BulkOutcome.STALE)),
-            rejected=(*batch.rejected, *refused),
+            report.written,
+            removed.deleted,
+            removed.stale + report.stale,
+            (*batch.rejected, *removed.rejected, *report.rejected),
         )
 
     def refresh(self) -> None:
         """Make everything written searchable."""
-        self._request_json("POST", f"/{self._index}/_refresh?filter_path=_shards.failed")
+        self._requests.request_json("POST", "/_refresh?filter_path=_shards.failed")
 
     def search(self, text: str, limit: int = 10) -> list[Hit]:
         """Return the best matching documents for the text of a search box."""
         if limit < 1:
             return []
-        fields = self._known_fields()
+        fields = self._schema.known_fields()
         request = {"query": dsl.build_query(parse_question(text, fields), fields), "size": min(limit, _MAX_HITS)}
         only = "filter_path=hits.hits._id,hits.hits._score,hits.hits._source"
-        answer = self._request_json("POST", f"/{self._index}/_search?{only}", request)
+        answer = self._requests.request_json("POST", f"/_search?{only}", request)
         return [
             Hit(hit["_id"], hit.get("_score") or 0.0, hit.get("_source", {}))
             for hit in answer.get("hits", {}).get("hits", [])
         ]
 
-    def get(self, id: str) -> dict[str, Any] | None:  # noqa: A002 - the word of both products
-        """Return the document with this id; None if there is none."""
-        (document,) = self._request_json("POST", f"/{self._index}/_mget", {"ids": [id]})["docs"]
+    def get(self, id: str, routing: str | None = None) -> dict[str, Any] | None:  # noqa: A002 - the word of both products
+        """Return the document with this id and routing; None if there is none."""
+        wanted = {"_id": id} | ({"routing": routing} if routing else {})
+        (document,) = self._requests.request_json("POST", "/_mget", {"docs": [wanted]})["docs"]
         if "error" in document:
             raise refusal_error(self._where, bulk.read_failure(404, document["error"]))
         return document["_source"] if document["found"] else None
 
     def count(self) -> int:
-        """Return how many documents a search can find."""
-        return self._request_json("GET", f"/{self._index}/_count?filter_path=count")["count"]
+        """Return how many documents are visible to searches now, that is since the last refresh."""
+        return self._requests.request_json("GET", "/_count?filter_path=count")["count"]
 
     def documents(self) -> pa.Table:
         """Return all documents as a table."""
@@ -156,13 +158,29 @@ class HttpIndex:
                 ],
                 schema=DOCUMENTS,
             )
-            for page in self._scroll_pages()
+            for page in self._requests.scroll_pages({"size": _PAGE})
         ]
         return pa.Table.from_batches(batches, DOCUMENTS)
 
+    def scan_ids(self) -> Iterator[pa.Table]:
+        """Yield id, version and routing of every document, page by page."""
+        self.refresh()
+        yield from self._requests.scroll_ids({"match_all": {}})
+
+    def find_ids(self, field: str, values: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield id, version and routing of every document whose field has one of these values."""
+        check_exact_field(field, self._schema.known_fields(), self._where)
+        nested = self._schema.find_nested(field)
+        if not values:
+            return
+        self.refresh()
+        for first in range(0, len(values), _VALUES_PER_QUERY):
+            query: dict[str, Any] = {"terms": {field: list(values[first : first + _VALUES_PER_QUERY])}}
+            yield from self._requests.scroll_ids({"nested": {"path": nested, "query": query}} if nested else query)
+
     def close(self) -> None:
         """Close the connections."""
-        self._transport.close()
+        self._requests.transport.close()
 
     def __enter__(self) -> Self:
         return self
@@ -172,78 +190,35 @@ class HttpIndex:
     ) -> None:
         self.close()
 
-    def _scroll_pages(self) -> Iterator[list[dict[str, Any]]]:
-        """Yield all documents of one consistent view, page by page. Scroll is the only way that both products spell
-        alike.
-        """
-        request = {"size": _PAGE, "sort": ["_doc"], "version": True}
-        start = f"/{self._index}/_search?scroll={_SCROLL}&allow_partial_search_results=false"
-        answer = self._request_json("POST", start, request)
-        try:
-            while page := answer["hits"]["hits"]:
-                yield page
-                answer = self._request_json(
-                    "POST", "/_search/scroll", {"scroll": _SCROLL, "scroll_id": answer["_scroll_id"]}
-                )
-        finally:
-            self._request_json("DELETE", "/_search/scroll", {"scroll_id": [answer["_scroll_id"]]})
-
-    def _known_fields(self) -> dict[str, FieldKind]:
-        """Return the fields of the index that are declared."""
-        if self._fields is None:
-            there = self._load_fields()
-            if there is None:
-                return {}
-            self._fields = _declared_kinds(there)
-        return self._fields
-
-    def _load_fields(self) -> dict[str, str] | None:
-        """Return the fields of the index as the server has them; None if there is no index."""
-        answer = self._transport.request("GET", f"/{self._index}/_mapping")
-        if answer.status == 404:
-            return None
-        self._check_answer(answer)
-        mappings: dict[str, Any] = _json.loads(answer.content)
-        if len(mappings) != 1:
-            raise ConfigurationError(
-                f"{self._where} is an alias of {len(mappings)} indexes; name one of them: {sorted(mappings)}"
-            )
-        (only,) = mappings.values()
-        return mapping.read_mapping(only["mappings"])
-
-    def _retain_deletes(self) -> None:
-        """Raise `gc_deletes` from the default of a minute; a value that somebody set is respected."""
-        settings = self._request_json("GET", f"/{self._index}/_settings/index.gc_deletes?flat_settings=true")
-        if not any(entry["settings"] for entry in settings.values()):
-            self._request_json("PUT", f"/{self._index}/_settings", {"index.gc_deletes": mapping.GC_DELETES})
+    def _deliver_operations(self, batch: AdmittedOperations, deletes: NDArray[np.bool_]) -> WriteReport:
+        """Send operations, of which `deletes` says which ones delete, and report on them and on the rejected ones."""
+        if not len(batch.ids):
+            return WriteReport(rejected=batch.rejected)
+        lines = bulk.encode_operations(batch.ids, batch.versions, batch.documents, batch.routings)
+        answer = self._sender.deliver_operations(lines)
+        done = answer.outcomes == BulkOutcome.DONE
+        return WriteReport(
+            written=int(np.count_nonzero(done & ~deletes)),
+            deleted=int(np.count_nonzero(done & deletes)),
+            stale=int(np.count_nonzero(answer.outcomes == BulkOutcome.STALE)),
+            rejected=(
+                *batch.rejected,
+                *(batch.reject(row, str(failure)) for row, failure in answer.failures.items()),
+            ),
+        )
 
     def _send_bulk(self, body: memoryview) -> HttpResponse:
-        """Send a bulk body, after checking that the index exists."""
-        there = self._transport.request("HEAD", f"/{self._index}")
+        """Send a bulk body, after checking that the index exists, and that no later term has begun."""
+        there = self._requests.request("HEAD") if self._term is None else self._schema.check_term(self._term)
         if there.status == 404:
             return HttpResponse(404, b'{"error":{"type":"index_not_found_exception","reason":"no such index"}}')
         if there.status >= 300:
             return there
-        path = f"/{self._index}/_bulk?filter_path={bulk.FILTER_PATH}"
-        return self._transport.request("POST", path, body, "application/x-ndjson")
+        path = f"/_bulk?filter_path={bulk.FILTER_PATH}"
+        self._require_term()  # as late as possible: this process may have been frozen since
+        return self._requests.request("POST", path, body, "application/x-ndjson")
 
-    def _request_json(self, method: str, path: str, request: Any = None) -> Any:
-        """Send a request, and return the JSON that it answers with."""
-        answer = self._transport.request(method, path, None if request is None else _json.dumps(request))
-        self._check_answer(answer)
-        return _json.loads(answer.content)
-
-    def _check_answer(self, answer: HttpResponse) -> None:
-        """Raise the error that an answer describes."""
-        if answer.status < 300:
-            return
-        failure = bulk.read_refusal(answer.status, answer.content)
-        if bulk.classify_outcome(failure.status, failure.type) is BulkOutcome.TRANSIENT:
-            raise SinkUnavailableError(f"{self._where} cannot answer now: {failure}")
-        raise refusal_error(self._where, failure)
-
-
-def _declared_kinds(there: Mapping[str, str]) -> dict[str, FieldKind]:
-    """Return the fields whose type is one of ours."""
-    known = set(FieldKind)
-    return {name: FieldKind(kind) for name, kind in there.items() if kind in known}
+    def _require_term(self) -> None:
+        """Raise FencedError if the term of this writer has ended."""
+        if self._term is not None:
+            self._term.require()

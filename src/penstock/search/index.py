@@ -4,19 +4,20 @@ Invariant: versions are external and only rise. An operation older than what the
 included, changes nothing and is counted as stale; an equal or newer one is applied. So replaying a batch is harmless.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-# One operation per document: a null document deletes.
+# One operation per id and routing: a null document deletes. A table without the column `routing` has none.
 OPERATIONS = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
         pa.field("version", pa.int64(), nullable=False),
         pa.field("document", pa.string()),
+        pa.field("routing", pa.string()),
     ]
 )
 
@@ -29,6 +30,15 @@ DOCUMENTS = pa.schema(
     ]
 )
 
+# What `SearchIndex.scan_ids` and `SearchIndex.find_ids` yield.
+DOCUMENT_IDS = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("version", pa.int64(), nullable=False),
+        pa.field("routing", pa.string()),
+    ]
+)
+
 
 class FieldKind(StrEnum):
     """The way in which a field of the document is searched; fields that are not declared are kept but not searched."""
@@ -36,17 +46,36 @@ class FieldKind(StrEnum):
     TEXT = "text"  # full text, found by the search box
     KEYWORD = "keyword"  # exact, case and all
     INTEGER = "integer"  # 64 bits, signed
+    UNSIGNED = "unsigned"  # 64 bits, from 0 up; a keyword where the server has no type for it
     FLOAT = "float"
     BOOLEAN = "boolean"
     DATE = "date"  # ISO 8601 or MySQL's text, in UTC when no zone is given; a number is epoch milliseconds
 
 
 @dataclass(frozen=True, slots=True)
+class IndexLayout:
+    """What an index is created with besides its fields. It counts for Elasticsearch and OpenSearch, and only when the
+    index is created; an index that is there keeps its settings.
+    """
+
+    nested: frozenset[str] = frozenset()
+    """Paths of arrays whose objects can be searched one by one."""
+    mapping: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Parts of the mapping (`properties`, `dynamic`, …) that replace what is derived from the fields."""
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Settings of the index, with or without the leading `index`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rejection:
-    """An operation that the index will never accept as it is."""
+    """An operation that the index will never accept as it is, with all that a later attempt needs."""
 
     id: str
     reason: str
+    version: int = 0
+    routing: str | None = None
+    document: str | None = None  # None for a delete
+    before_transform: bool = False  # the document is as it was before the transform of its spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +100,7 @@ class Hit:
 class SearchIndex(Protocol):
     """A search index, whichever product holds it."""
 
-    def prepare(self, fields: Mapping[str, FieldKind]) -> None:
+    def prepare(self, fields: Mapping[str, FieldKind], layout: IndexLayout | None = None) -> None:
         """Create the index if it is missing.
 
         Keys are paths into the document (`brand.name`, through objects and lists). An index that is there must have
@@ -79,8 +108,18 @@ class SearchIndex(Protocol):
         """
         ...
 
+    def claim_epoch(self, epoch: int) -> None:
+        """Remember the epoch of the versions that will be written; SinkError if the index has seen a higher one, which
+        makes every write of this epoch stale.
+        """
+        ...
+
     def write(self, operations: pa.Table) -> WriteReport:
-        """Apply a table of OPERATIONS whose ids are unique. Whatever was not applied is in the report or raised."""
+        """Apply a table of OPERATIONS, unique by id and routing. Whatever was not applied is in the report or raised.
+
+        A document whose routing changes is a delete with the old routing and a document with the new one, both of the
+        same version: deletes are applied first.
+        """
         ...
 
     def refresh(self) -> None:
@@ -93,16 +132,30 @@ class SearchIndex(Protocol):
         """
         ...
 
-    def get(self, id: str) -> dict[str, Any] | None:  # noqa: A002 - the word of both products
-        """Return the document with this id as last written; None if there is none."""
+    def get(self, id: str, routing: str | None = None) -> dict[str, Any] | None:  # noqa: A002 - the word of both products
+        """Return the document with this id as last written; None if there is none, or none with this routing."""
         ...
 
     def count(self) -> int:
-        """Return how many documents a search can find."""
+        """Return how many documents are visible to searches now, that is since the last refresh."""
         ...
 
     def documents(self) -> pa.Table:
         """Return everything a search can find, as a table of DOCUMENTS in no particular order."""
+        ...
+
+    def scan_ids(self) -> Iterator[pa.Table]:
+        """Yield id, version and routing of every document written before the call, as tables of DOCUMENT_IDS in no
+        particular order; memory does not grow with the index.
+        """
+        ...
+
+    def find_ids(self, field: str, values: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield, as `scan_ids` does, the documents written before the call whose field has one of these values exactly.
+
+        The field is declared, and not TEXT. Of very many values (more than 10,000), a document that has several may be
+        yielded more than once.
+        """
         ...
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ _PIECE = re.compile(r'(?:[^\s":]+:)?"[^"]*"?|\S+')
 
 @dataclass(frozen=True, slots=True)
 class SearchWord:
-    """Text that must be found in a TEXT field: a certain one, or any."""
+    """Text that must be found in a TEXT field: in the field that is named, or in any."""
 
     text: str
     field: str | None = None

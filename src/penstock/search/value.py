@@ -15,7 +15,10 @@ from penstock.search.index import FieldKind
 # Longer keywords are kept in the document but not searchable: a term has at most 32,766 bytes.
 MAX_KEYWORD_CHARS = 8191
 
-_LEAST, _MOST = Decimal(-(2**63)), Decimal(2**63 - 1)
+_RANGES = {
+    FieldKind.INTEGER: (Decimal(-(2**63)), Decimal(2**63 - 1)),
+    FieldKind.UNSIGNED: (Decimal(0), Decimal(2**64 - 1)),
+}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_CHARS = len("2024-01-31")
 
@@ -50,8 +53,8 @@ def canonical_text(kind: FieldKind, value: Any) -> str:
     match kind:
         case FieldKind.TEXT | FieldKind.KEYWORD:
             return value if isinstance(value, str) else _boolean_text(value) if isinstance(value, bool) else str(value)
-        case FieldKind.INTEGER:
-            return _canonical_integer(value)
+        case FieldKind.INTEGER | FieldKind.UNSIGNED:
+            return _canonical_integer(value, *_RANGES[kind])
         case FieldKind.FLOAT:
             return _canonical_float(value)
         case FieldKind.BOOLEAN:
@@ -91,18 +94,18 @@ def _boolean_text(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _canonical_integer(value: Any) -> str:
-    """Return the canonical text of an integer."""
+def _canonical_integer(value: Any, least: Decimal, most: Decimal) -> str:
+    """Return the canonical text of an integer between two bounds."""
     if isinstance(value, bool):
         raise ValueError(f"{value} is not an integer")  # noqa: TRY004 - the document's fault, not the caller's
     try:
         number = Decimal(value)
         # Compared before it is made an int: 1e999999999 would have a thousand million digits.
-        is_in_range = _LEAST <= number <= _MOST
+        is_in_range = least <= number <= most
     except InvalidOperation as error:
         raise ValueError(f"{value!r} is not an integer") from error
     if not is_in_range:
-        raise ValueError(f"{value!r} is out of range for a 64-bit integer")
+        raise ValueError(f"{value!r} is out of range for an integer from {least} to {most}")
     return str(int(number))
 
 

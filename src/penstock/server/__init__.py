@@ -1,4 +1,5 @@
-"""Serves instances to clients: canal's protocol, Arrow Flight and HTTP for operators."""
+"""Serves instances to clients, each by its name, the destination: canal's protocol, Arrow Flight and HTTP for
+operators."""
 
 from penstock.server.server import Server
 

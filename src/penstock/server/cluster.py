@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from penstock.config import FlightSettings, InstanceSettings, RunningSettings
 from penstock.coordinate import Balancer, BalancerSettings, Election, ElectionSettings, SessionManager
 from penstock.coordinate.callbacks import OnRunning, OnStopped
+from penstock.coordinate.canal import election_nodes
 
 _ALL_ADDRESSES = {"0.0.0.0", "::", ""}  # noqa: S104 - what is bound, not what is told
 _UNUSED_ADDRESS = ("192.0.2.1", 9)  # for documentation: nobody is there, and nothing is sent
@@ -34,7 +35,7 @@ class Cluster:
         membership = self._get_membership(instance.zookeeper or "")
         election = Election(
             membership.sessions,
-            instance.destination,
+            election_nodes(instance.destination),
             self.address,
             on_running,
             on_stopped,

@@ -1,7 +1,7 @@
 """Keeps the running instances equal to the configuration in a folder or at a manager.
 
-New: start. Changed: the difference is logged, reload. Wrong: what runs stays, and the error is kept until it is mended.
-Gone: stop. Every `scan_s` all is read; in between, a quick look every half second notices changes sooner.
+New: start. Changed: the difference is logged, reload. Wrong: what runs stays, and the error is shown until it is
+corrected. Gone: stop. Every `scan_s` all is read; in between, a quick look every half second notices changes sooner.
 """
 
 import logging
@@ -154,7 +154,7 @@ class ConfigMonitor:
                 where = "".join(traceback.format_tb(error.__traceback__))
                 problem = f"the configuration cannot be followed ({type(error).__name__}; the log says where)"
                 if self._note_scan_failure(problem):
-                    log.error("config scan failed error=%s\n%s", type(error).__name__, where)  # noqa: TRY400 - without its text
+                    log.error("reading the configuration failed error=%s\n%s", type(error).__name__, where)  # noqa: TRY400 - without its text
 
     def _apply_snapshot(self, snapshot: ConfigSnapshot) -> None:
         """Record the errors of a snapshot, and tell each destination what to run."""
@@ -245,7 +245,7 @@ class ConfigMonitor:
             if keys and self._ignored.get(name) != keys:
                 log.warning("config keys ignored destination=%s keys=%s", name, ",".join(key for key, _ in keys))
                 for text in describe_misspellings(keys):
-                    log.warning("config key misspelled destination=%s reason=%s", name, text)
+                    log.warning("unknown config key destination=%s reason=%s", name, text)
         self._ignored = ignored
 
     def _check_descriptors(self, snapshot: ConfigSnapshot) -> None:
@@ -263,8 +263,8 @@ class ConfigMonitor:
             return {key: error for key, error in self._errors.items() if key != name}
 
     def _set_errors(self, errors: dict[str, str], transient: Container[str] = ()) -> None:
-        """Record the errors, and log those that are new or solved. `transient` ones may be gone at the next look, and
-        are logged as information."""
+        """Record the configuration errors by destination, and log those that are new and those that are resolved.
+        Errors of the names in `transient` may be gone at the next scan: they are logged as INFO, others as WARNING."""
         with self._lock:
             before, self._errors = self._errors, errors
         for name, error in errors.items():
@@ -272,4 +272,4 @@ class ConfigMonitor:
                 level = logging.INFO if name in transient else logging.WARNING
                 log.log(level, "destination does not run as configured destination=%s reason=%s", name, error)
         for name in before.keys() - errors.keys():
-            log.info("destination configuration valid again, runs with it destination=%s", name)
+            log.info("destination configuration valid again destination=%s: it is applied now", name)

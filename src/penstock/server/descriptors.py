@@ -65,7 +65,7 @@ def log_budget(budget: DescriptorBudget) -> None:
     """Log how many instances fit; a warning when what is configured does not."""
     level = logging.INFO if budget.is_enough else logging.WARNING
     counts = (budget.limit, budget.needed, budget.instances, budget.fitting)
-    log.log(level, "descriptor budget limit=%d needed=%d instances=%d fitting=%d: %s", *counts, budget)
+    log.log(level, "open-file budget limit=%d needed=%d instances=%d fitting=%d: %s", *counts, budget)
 
 
 def raise_descriptor_limit() -> int:
@@ -76,7 +76,7 @@ def raise_descriptor_limit() -> int:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
         except (OSError, ValueError) as error:
-            log.warning("descriptor limit not raised limit=%s target=%s reason=%s", soft, target, error)
+            log.warning("open-file limit not raised limit=%s target=%s reason=%s", soft, target, error)
     return descriptor_limit()
 
 

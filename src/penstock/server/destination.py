@@ -1,4 +1,5 @@
-"""One destination of a server with its instance, which runs here, or on the server that an election chooses."""
+"""One destination (the name of a capture pipeline, as in canal; not a sink) of a server, with its instance, which runs
+here or on the server that an election chooses."""
 
 import logging
 import threading
@@ -31,7 +32,7 @@ class Elections(Protocol):
 
 
 class Destination(ABC):
-    """One configured destination and its instance. After a stop by hand it stays stopped until it is started by hand,
+    """One configured destination and its instance. After a manual stop it stays stopped until it is started manually,
     or its settings change."""
 
     def __init__(
@@ -39,8 +40,8 @@ class Destination(ABC):
     ) -> None:
         self.name, self._make_instance = settings.destination, make_instance
         self._settings = settings
-        self._change_lock = threading.Lock()  # of who changes it: the configuration, or somebody by hand
-        self._halt_reason: str | None = None  # why it was stopped by hand
+        self._change_lock = threading.Lock()  # of who changes it: the configuration, or somebody manually
+        self._halt_reason: str | None = None  # why it was stopped manually
         self._is_gone = False
         self._lock = threading.RLock()  # of starts and stops, one at a time
         self._instance: Instance | None = None
@@ -63,7 +64,7 @@ class Destination(ABC):
 
     @property
     def halt_reason(self) -> str | None:
-        """Return why it was stopped by hand; None when it was not."""
+        """Return why it was stopped manually; None when it was not."""
         return self._halt_reason
 
     def running_instance(self) -> Instance:
@@ -81,7 +82,8 @@ class Destination(ABC):
             return False
 
     def start(self) -> None:
-        """Start the destination, or take part in its election."""
+        """Start the instance of this destination; with ZooKeeper, run for its election, which starts the instance when
+        this server wins."""
         with self._change_lock:
             self._start(self._settings)
 
@@ -99,28 +101,28 @@ class Destination(ABC):
             else:
                 self._start_again(settings)
 
-    def halt(self, reason: str = "by hand") -> bool:
-        """Stop the destination by hand. False when that was done before."""
+    def halt(self, reason: str = "manually") -> bool:
+        """Stop the destination manually. False when that was done before."""
         with self._change_lock:
             if self._halt_reason is not None or self._is_gone:
                 return False
             self._halt_reason = reason
             self._stop_by_hand()
-            log.info("destination stopped by hand destination=%s reason=%s", self.name, reason)
+            log.info("destination stopped manually destination=%s reason=%s", self.name, reason)
             return True
 
     def resume(self) -> bool:
-        """Start the destination after it was stopped by hand. False when it was not; if it cannot start, this raises
+        """Start the destination after it was stopped manually. False when it was not; if it cannot start, this raises
         and it stays stopped."""
         with self._change_lock:
             if self._halt_reason is None or self._is_gone:
                 return False
             self._start_again(self._settings)
-            log.info("destination started again by hand destination=%s", self.name)
+            log.info("destination restarted manually destination=%s", self.name)
             return True
 
     def _start_again(self, settings: InstanceSettings) -> None:
-        """Start the destination after it was stopped by hand."""
+        """Start the destination after it was stopped manually."""
         self._start(settings)
         self._halt_reason = None
 
@@ -142,7 +144,7 @@ class Destination(ABC):
 
     @abstractmethod
     def _reload(self, settings: InstanceSettings) -> None:
-        """Run with other settings, while it is not stopped by hand."""
+        """Run with other settings, while it is not stopped manually."""
 
     def _open_instance(self, settings: InstanceSettings, fence: Fence | None = None) -> None:
         """Lock the data folder and start an instance with these settings."""
@@ -193,7 +195,7 @@ class Destination(ABC):
                 self._settings = settings
             except Exception:
                 log.warning(
-                    "destination reload failed destination=%s action=restart with the previous settings", self.name
+                    "destination reload failed destination=%s: restarting it with the previous settings", self.name
                 )
                 self._open_instance(clients.start_at_lowest_cursor(before), fence)
                 self._settings = before
@@ -209,7 +211,7 @@ class LocalDestination(Destination):
         self, settings: InstanceSettings, make_instance: Callable[[InstanceSettings], Instance] = Instance
     ) -> None:
         super().__init__(settings, make_instance)
-        self._halted_clients: _ClientsToRestore | None = None  # of the instance that was stopped by hand
+        self._halted_clients: _ClientsToRestore | None = None  # of the instance that was stopped manually
 
     def _running_instance(self) -> Instance:
         instance = self._instance
@@ -324,7 +326,7 @@ class ElectedDestination(Destination):
 
     def _on_term_ended(self, reason: str) -> None:
         """Stop the instance because this server no longer holds the election."""
-        log.info("destination released destination=%s reason=%s", self.name, reason)
+        log.info("destination stopped because its election term ended destination=%s reason=%s", self.name, reason)
         self._close_instance()
 
 

@@ -34,7 +34,7 @@ class ReconciledDestinations(Protocol):
 
 
 class ReconcileStep(Enum):
-    """What is to be done with a destination next."""
+    """The action that brings a destination to its configuration: start, reload or stop."""
 
     START = "start"
     RELOAD = "reload"
@@ -94,7 +94,8 @@ class DestinationReconciler:
 
     @property
     def error(self) -> Exception | None:
-        """Return the error of the last attempt; None when it succeeded, or when there was none yet."""
+        """Return the error of the last attempt to start, reload or stop the destination; None when it succeeded, or
+        before the first attempt."""
         with self._changed:
             return None if self._step() is None else self._error
 
@@ -182,7 +183,7 @@ class DestinationReconciler:
 
     def _note_success(self, step: ReconcileStep, target: InstanceSettings | None) -> None:
         """Record that a step was done."""
-        log.info("destination reconciled destination=%s step=%s", self.name, step.value)
+        log.info("destination configuration applied destination=%s action=%s", self.name, step.value)
         with self._changed:
             self._running = None if step is ReconcileStep.STOP else target
             self._is_unknown, self._problem, self._error = False, None, None
@@ -201,7 +202,8 @@ class DestinationReconciler:
         delay_s = self._backoff.delay_s(failures)
         problem = f"{step.value} failed {failures} times, is tried again: {error or type(error).__name__}"
         log.warning(
-            "destination reconcile failed destination=%s step=%s tries=%d delay_s=%.1f reason=%s",
+            "applying the configuration failed, retry scheduled destination=%s action=%s failures=%d delay_s=%.1f"
+            " reason=%s",
             *(self.name, step.value, failures, delay_s, error),
         )
         until = time.monotonic() + delay_s

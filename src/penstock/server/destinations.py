@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 _WATCH_S = 1.0
 _STOP_S = 60.0
-_HALTED_WITH_ALL = "with the server, by hand"
+_HALTED_WITH_ALL = "with the server, manually"
 _CLOSING_TEXT = "this server is being stopped: open the stream again, on another server or when it is back"
 
 
@@ -40,7 +40,7 @@ class Destinations:
         self._lock = threading.Lock()
         self._destinations: dict[str, Destination] = {}
         self._closing = threading.Event()
-        self.is_halted = False  # by hand, all of them
+        self.is_halted = False  # manually, all of them
         self._thread = threading.Thread(target=self._watch_elected, name="penstock-destinations", daemon=True)
 
     @property
@@ -107,7 +107,7 @@ class Destinations:
             return self._destinations.get(destination)
 
     def start(self, settings: InstanceSettings) -> None:
-        """Start a destination, or take part in its election."""
+        """Start a destination; with ZooKeeper, run for its election, which starts it when this server wins."""
         self._check_not_halted()
         destination = self._make_destination(settings)
         destination.start()
@@ -128,7 +128,7 @@ class Destinations:
 
     def reload(self, settings: InstanceSettings) -> None:
         """Run a destination with other settings, without a restart if only its filter differs. If it cannot start with
-        them, it continues with the old ones. What was stopped by hand is started."""
+        them, it continues with the old ones. What was stopped manually is started."""
         self._check_not_halted()
         with self._lock:
             old = self._destinations[settings.destination]
@@ -145,15 +145,15 @@ class Destinations:
         if destination is not None:
             destination.stop()
 
-    # -- by hand
+    # -- manually
 
     def halt(self, name: str) -> bool:
-        """Stop a destination by hand, until it is started by hand or its settings change. False when it was stopped
+        """Stop a destination manually, until it is started manually or its settings change. False when it was stopped
         already."""
         return self._require(name).halt()
 
     def resume(self, name: str) -> bool:
-        """Start a destination that was stopped by hand. False when it was not."""
+        """Start a destination that was stopped manually. False when it was not."""
         return self._require(name).resume()
 
     def release(self, name: str) -> bool:
@@ -164,7 +164,7 @@ class Destinations:
         return destination.release()
 
     def halt_all(self) -> None:
-        """Stop all destinations by hand; nothing starts until `resume_all`."""
+        """Stop all destinations manually; nothing starts until `resume_all`."""
         self.is_halted = True
         for destination in self.all.values():
             destination.halt(_HALTED_WITH_ALL)
@@ -181,9 +181,9 @@ class Destinations:
                     log.warning("destination restart failed destination=%s reason=%s", name, error)
 
     def _check_not_halted(self) -> None:
-        """Raise NotRunningError while all destinations are stopped by hand."""
+        """Raise NotRunningError while all destinations are stopped manually."""
         if self.is_halted:
-            raise NotRunningError("the server was stopped by hand: start it first")
+            raise NotRunningError("the server was stopped manually: start it first")
 
     def close(self) -> None:
         """Serve and start nothing any more: clients are told to reconnect."""
@@ -202,7 +202,8 @@ class Destinations:
         return not unfinished
 
     def _watch_elected(self) -> None:
-        """Give up elected destinations whose instance has failed. Runs in a thread of its own."""
+        """Release elected destinations whose instance has failed, so that another server takes them over. Runs in a
+        thread of its own."""
         while not self._closing.wait(_WATCH_S):
             for destination in self.all.values():
                 if isinstance(destination, ElectedDestination):

@@ -1,4 +1,5 @@
-"""What is configured and does not run yet: whoever asks for such a destination is told to try again."""
+"""Destinations that are configured and do not run yet: a client that asks for one gets an error that says to try
+again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,8 +11,10 @@ from penstock.errors import ConfigurationError, PenstockError, StartingError
 class ExpectedDestinations:
     """The destinations that a server is configured to run and does not run yet.
 
-    `starting` says for each why its last try failed, and nothing before that. `wrong` are those whose settings keep
-    them from being tried. `unread` is None once the configuration was read; until then any name may be in it.
+    `starting` are those that are being started, each with the error of its last failed attempt, empty before there is
+    one. `wrong` are those that are not started because their settings are invalid, each with the error. `unread` is set
+    until the configuration was read for the first time, to the error if it could not be read: until then nobody knows
+    which destinations there are. It is None afterwards.
     """
 
     starting: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -24,10 +24,11 @@ _STOPPED = "0"
 class ManagerConfigSource:
     """Reads what to run from a canal manager. One thread at a time may use it.
 
-    `local` is what the local `canal.properties` says, which counts for more than the manager's; `folder` is where it
-    lies, and `beside` the YAML of the server that lies there too. A server in YAML (`own`) stays as it is, and the
-    manager's `canal.properties` counts for instances only. When one instance cannot be asked for, that is its error;
-    when the list cannot, nothing changes.
+    `local` are the properties of the local `canal.properties`, which take precedence over those of the manager;
+    `folder` is its folder, and `beside` the server's YAML file in that folder. With a server configured in YAML
+    (`own`), the `canal.properties` of the manager apply to instances only. When the manager does not return the
+    settings of an instance, that is an error of this instance; when it does not return the list of instances, nothing
+    changes.
     """
 
     def __init__(

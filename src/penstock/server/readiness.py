@@ -19,7 +19,7 @@ class Readiness:
     """The reasons why a server is not ready, and notes on what is unusual but fine, by destination and `(server)`."""
 
     unready_reasons: Mapping[str, str]
-    notes: Mapping[str, str]  # what is not as usual, and all right: it is a standby, or was stopped by hand
+    notes: Mapping[str, str]  # what is not as usual, and all right: it is a standby, or was stopped manually
 
     @property
     def is_ready(self) -> bool:

@@ -145,7 +145,7 @@ def _report_destination(destination: Destination, ready: Readiness, now: float) 
         if not election.is_held():
             status["role"] = "paused" if election.state is ElectionState.PAUSED else "standby"
     if destination.halt_reason is not None:
-        status["role"] = "stopped by hand"
+        status["role"] = "stopped manually"
     status["unready_reason"] = ready.unready_reasons.get(destination.name, "")
     status["note"] = ready.notes.get(destination.name, "")
     return status

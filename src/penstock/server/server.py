@@ -107,7 +107,7 @@ class Server:
             return "it is being stopped"
         if not self.has_started:
             return "it is being started"
-        return "it was stopped by hand" if self.destinations.is_halted else ""
+        return "it was stopped manually" if self.destinations.is_halted else ""
 
     @property
     def is_serving(self) -> bool:
@@ -194,12 +194,12 @@ class Server:
     def start(self) -> None:
         """Open the ports, and begin to start all destinations; without a `conf`, wait until each was tried once.
 
-        Meanwhile all ports answer: who asks for a destination that is still starting is told to try again. One that
-        cannot start is retried and keeps no other from it. Raises when all of them fail for good, because the
-        configuration is wrong.
+        Meanwhile all ports answer: a request for a destination that is still starting is told to try again. A
+        destination that cannot start is retried, and does not delay the others. Raises when all of them fail for good,
+        because the configuration is wrong.
         """
         for warning in describe_open_ports(self.settings):
-            log.warning("port without authentication reason=%s", warning)
+            log.warning("port open to other machines without authentication: %s", warning)
         if self.admin is not None:
             self.admin.start()
         if self.canal_admin is not None:

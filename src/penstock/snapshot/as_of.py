@@ -33,7 +33,8 @@ def rows_as_of(
     """Return the rows of a chunk as they were at a position, from the rows of its read view.
 
     `changes` are those of the table before and after the position, in the order of the log, as `decode_changes` makes
-    them: all between the position and the read view. `find_inside` says which keys are of the chunk.
+    them: all between the position and the read view, or those that `choose_deciding` chooses of them, the last before
+    the position and the first after it. `find_inside` says which keys are of the chunk.
     """
     before, after = (select_inside(part, table, find_inside) for part in changes)
     if not before.num_rows and not after.num_rows:
@@ -68,6 +69,17 @@ def select_inside(changes: pa.Table, table: SnapshotTable, find_inside: FindInsi
         return changes
     indexes = _indexes(changes, [column.name for column in table.key])
     return changes.filter(pa.array(find_inside([_join([changes.column(index)]) for index in indexes])))
+
+
+def choose_deciding(changes: pa.Table, table: SnapshotTable, *, keeps_last: bool) -> pa.Table:
+    """Return the last change of each row, or the first one, in the order of the log."""
+    if changes.num_rows < 2:
+        return changes
+    numbers = number_keys([_join([changes.column(index)]) for index in _indexes(changes, table.identity)])
+    _, chosen = np.unique(numbers[::-1] if keeps_last else numbers, return_index=True)
+    if keeps_last:
+        chosen = numbers.size - 1 - chosen
+    return changes.take(pa.array(np.sort(chosen)))
 
 
 def _indexes(rows: pa.Table, names: Sequence[str]) -> list[int]:

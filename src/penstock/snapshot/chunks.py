@@ -71,7 +71,7 @@ def plan_chunks(cursor: Any, table: SnapshotTable, size: ChunkSize, begin: Key |
 
 
 def split_chunk(cursor: Any, table: SnapshotTable, chunk: Chunk, rows: int) -> Iterator[Chunk]:
-    """Yield a chunk in pieces of so many rows."""
+    """Split a chunk: yield chunks of at most so many rows."""
     last = chunk.after
     for limit in _Planner(cursor, table, rows).walk(chunk.after, chunk.until):
         yield Chunk(last, limit, rows)
@@ -135,8 +135,8 @@ class _Planner:
             f"EXPLAIN FORMAT=TRADITIONAL SELECT {self._column} FROM {source}"
             f" WHERE {self._column} > {low} AND {self._column} <= {high}"
         )
-        place = [column[0].lower() for column in self._cursor.description].index("rows")
-        return int(rows[0][place] or 0)
+        rows_column = [column[0].lower() for column in self._cursor.description].index("rows")
+        return int(rows[0][rows_column] or 0)
 
     def walk(self, low: Key | None, high: Key | None) -> Iterator[Key]:
         """Yield the limits of a range by walking its keys in the order of the index."""
@@ -144,13 +144,13 @@ class _Planner:
         names = ", ".join(column.quoted for column in key)
         while True:
             condition = Chunk(low, high).condition(self._table)
-            found = self._select(
+            limit_rows = self._select(
                 f"SELECT {', '.join(column.expression for column in key)} FROM {self._table.source}"
                 f" WHERE {condition} ORDER BY {names} LIMIT 1 OFFSET {self._rows - 1}"
             )
-            if not found:
+            if not limit_rows:
                 return
-            low = tuple(map(str, found[0]))
+            low = tuple(map(str, limit_rows[0]))
             yield low
 
     def _select(self, sql: str) -> list[tuple[Any, ...]]:

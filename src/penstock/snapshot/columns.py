@@ -132,10 +132,10 @@ class RowDecoder:
     ) -> pa.Array:
         """Return the values of fields that lie side by side in the form of the log."""
         width = wire_size_of(column).width
-        places = np.arange(offsets.size, dtype=np.int32) * np.int32(width)
+        starts = np.arange(offsets.size, dtype=np.int32) * np.int32(width)
         if missing:
-            places[offsets < 0] = -1
-        return decode_column(column, self.options, Fields(packed, places, _NO_LENGTHS, missing, _NOT_PARTIAL))
+            starts[offsets < 0] = -1
+        return decode_column(column, self.options, Fields(packed, starts, _NO_LENGTHS, missing, _NOT_PARTIAL))
 
 
 def _is_read_as_number(column: Column) -> bool:

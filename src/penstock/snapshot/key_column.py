@@ -107,8 +107,9 @@ class KeyColumn:
         return f"CAST({_quote_text(text)} AS {kind})"
 
     @property
-    def description(self) -> str:
-        """Return what the order of keys depends on: when it is another one, so is their order."""
+    def order_fingerprint(self) -> str:
+        """Return all that the order of values of this column depends on, as one text: name, type, charset, collation
+        and scale. Chunks that were planned with another fingerprint do not fit the table any more."""
         return " ".join([self.name, self.family.name, self.charset, self.collation, str(self.scale)])
 
 
@@ -163,12 +164,17 @@ def after(values: Sequence[str], limit: Sequence[str]) -> str:
 
 
 def up_to(values: Sequence[str], limit: Sequence[str]) -> str:
-    """Return the condition for rows up to a key, that one included."""
+    """Return the condition for rows up to and including a key."""
     return _compare(values, limit, "<", is_equal_included=True)
 
 
 def _compare(values: Sequence[str], limit: Sequence[str], operator: str, *, is_equal_included: bool) -> str:
-    """Return a comparison column by column, that of the first one outside, where the optimizer takes it as a range."""
+    """Return the SQL predicate that compares a composite key with a limit. With the columns a, b and the limit 1, 2:
+
+        a >= 1 AND (a > 1 OR b > 2)
+
+    The first column is compared once more, outside, because the optimizer takes only that for a range of the index.
+    """
     value, bound = values[0], limit[0]
     if len(limit) == 1:
         return f"{value} {operator}{'=' if is_equal_included else ''} {bound}"

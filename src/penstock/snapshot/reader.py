@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ from penstock.snapshot.columns import RowDecoder
 from penstock.snapshot.connection import connect_for_snapshot
 from penstock.snapshot.pacing import Pacer
 from penstock.snapshot.result_set import ResultSet
+from penstock.snapshot.server_mark import ServerMark
 from penstock.snapshot.table import SnapshotTable
 from penstock.source.connection import translate_errors
 from penstock.source.consistent_read import ConsistentRead, Watermark
@@ -42,11 +43,13 @@ class _ViewTooOldError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ChunkRows:
-    """The rows of a chunk, and the positions that its read lies between; None where the server writes no log."""
+    """The rows of a chunk, and the binlog positions that its read lies between; None where the server writes no
+    binlog."""
 
     chunk: Chunk
     batches: list[pa.RecordBatch]
     watermark: Watermark | None
+    servers: list[ServerMark] = field(default_factory=list[ServerMark])  # that it was read from, where it was asked
 
     @property
     def rows(self) -> int:
@@ -75,11 +78,14 @@ class ChunkReader:
         pacer: Pacer | None = None,
         max_view_age_s: float = MAX_VIEW_AGE_S,
         on_rows: Callable[[int], None] | None = None,
+        asks_server: bool = False,
     ) -> None:
-        """A read view is open for `max_view_age_s` at most: the rest of a chunk that takes longer is read in pieces.
-        `on_rows` is called with the number of rows of each batch as it comes."""
+        """A read view is open for `max_view_age_s` at most: the rest of a chunk that takes longer is split. `on_rows`
+        is called with the number of rows of each batch as it comes. With `asks_server` the rows say which server they
+        are from; the user then needs REPLICATION SLAVE."""
         self._settings, self._options, self._retry_timeout_s = settings, options, retry_timeout_s
         self._pacer, self._max_view_age_s, self._on_rows = pacer or Pacer(), max_view_age_s, on_rows
+        self._asks_server = asks_server
         self._connection: Any = None
         self._reading: ConsistentRead | None = None  # on that connection
         self._is_interrupted = False
@@ -117,7 +123,7 @@ class ChunkReader:
             except _ViewTooOldError as error:
                 self.close()
                 log.info(
-                    "chunk split source=%s table=%s rows=%d reason=read view open for %g s",
+                    "snapshot chunk split source=%s table=%s rows=%d reason=read view open for %g s",
                     self._settings.address, table.name, error.rows, self._max_view_age_s,
                 )  # fmt: skip
                 return self._read_pieces(table, chunk, max(1, error.rows // 2))
@@ -136,13 +142,14 @@ class ChunkReader:
                 raise
 
     def _read_pieces(self, table: SnapshotTable, chunk: Chunk, rows: int) -> ChunkRows:
-        """Read a chunk in pieces of so many rows, each in a read view of its own."""
+        """Split a chunk into chunks of so many rows, and read each in a read view of its own."""
         with closing(connect_for_snapshot(self._settings)) as connection, translate_errors(self._settings):
             pieces = list(split_chunk(connection.cursor(), table, chunk, rows))
         parts = [self.read(table, piece) for piece in pieces]
         marks = [part.watermark for part in parts if part.watermark is not None]
         watermark = Watermark(min(mark.low for mark in marks), max(mark.high for mark in marks)) if marks else None
-        return ChunkRows(chunk, [batch for part in parts for batch in part.batches], watermark)
+        servers = [mark for part in parts for mark in part.servers]
+        return ChunkRows(chunk, [batch for part in parts for batch in part.batches], watermark, servers)
 
     def _read(self, table: SnapshotTable, chunk: Chunk) -> ChunkRows:
         """Read a chunk once."""
@@ -150,6 +157,9 @@ class ChunkReader:
             self._connection = connect_for_snapshot(self._settings)
             self._reading = ConsistentRead(self._connection, self._settings)
         watermark = self._reading.open()
+        servers: list[ServerMark] = []
+        if self._asks_server and watermark is not None:
+            servers.append(ServerMark.read(self._reading.query, watermark.high))
         # A table without a key is one chunk, which cannot be read in pieces.
         deadline = time.monotonic() + self._max_view_age_s if table.key else math.inf
         decoder = RowDecoder(table.columns, self._options)
@@ -165,4 +175,4 @@ class ChunkReader:
         except SchemaError as error:
             raise SchemaError(f"table {table.name}: {error}") from error
         self._reading.close()
-        return ChunkRows(chunk, batches, watermark)
+        return ChunkRows(chunk, batches, watermark, servers)

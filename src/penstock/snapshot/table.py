@@ -56,7 +56,7 @@ class SnapshotTable:
     @property
     def key_description(self) -> str:
         """Return what the order of the table's keys depends on."""
-        return ", ".join(column.description for column in self.key)
+        return ", ".join(column.order_fingerprint for column in self.key)
 
     @property
     def row_bytes(self) -> float:

@@ -5,7 +5,6 @@ from penstock.source.connection import connect
 from penstock.source.directory import DirectoryStream
 from penstock.source.open_source import open_source
 from penstock.source.preflight import check_source, current_position, oldest_position
-from penstock.source.query import RowQuery
 from penstock.source.stream import BinlogStream
 
 __all__ = [
@@ -14,7 +13,6 @@ __all__ = [
     "DirectoryStream",
     "LogInventory",
     "LogStream",
-    "RowQuery",
     "check_source",
     "connect",
     "current_position",

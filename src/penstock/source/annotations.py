@@ -26,7 +26,7 @@ def may_lack_end_positions(server_info: str) -> bool:
 
 
 def remove_annotations(block: Block) -> Block | None:
-    """Return the block without the statements behind rows; None when there is nothing else in it."""
+    """Return the block without the annotations that repeat the SQL of row events; None when it has nothing else."""
     are_others = block.column("kind") != EventType.MARIADB_ANNOTATE_ROWS
     if are_others.all():
         return block

@@ -14,8 +14,8 @@ NO_DESTINATION = "-"  # in log lines of a source that no instance captures
 
 @dataclass(frozen=True, slots=True)
 class LogInventory:
-    """What a source has: the identity of the server, its log files, and where the log ends. It is asked before the log
-    is followed."""
+    """What a source has now: the identity of the server, its binlog files, and where the binlog ends. It is read before
+    capture follows the binlog."""
 
     server: str  # its uuid; "" where it has none
     sizes: dict[str, int]  # of its log files, in their order
@@ -40,8 +40,8 @@ class LogInventory:
 
 
 class LogStream(Protocol):
-    """A stream of a source's log: yields blocks, and None when nothing new came; `position` may have moved. Any thread
-    may call `stop`."""
+    """A stream of a source's binlog: yields blocks, and None when no block has come for a while; `position` may have
+    moved even then. Any thread may call `stop`."""
 
     waited_s: float  # for bytes to come
 

@@ -1,4 +1,4 @@
-"""What must hold on a source before its log is worth reading, each with what mends it."""
+"""What must hold on a source before its log is worth reading, each with its remedy."""
 
 from collections.abc import Iterator, Mapping
 

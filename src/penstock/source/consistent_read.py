@@ -44,9 +44,9 @@ class ConsistentRead:
 
     def __init__(self, connection: Any, settings: SourceSettings) -> None:
         self._connection, self._settings = connection, settings
-        self._visibility = LogVisibility(self._query, address=settings.address)
-        self._snapshot = SnapshotPosition(self._query)
-        ((version, has_log),) = self._query("SELECT VERSION(), @@GLOBAL.log_bin")
+        self._visibility = LogVisibility(self.query, address=settings.address)
+        self._snapshot = SnapshotPosition(self.query)
+        ((version, has_log),) = self.query("SELECT VERSION(), @@GLOBAL.log_bin")
         self._is_mariadb = "mariadb" in str(version).lower()
         self._has_log = bool(int(has_log))
 
@@ -77,21 +77,21 @@ class ConsistentRead:
 
     def _start(self) -> None:
         """Open the read view; at a lower level of isolation there would be none."""
-        self._query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        self._query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        self.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        self.query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
 
     def close(self) -> None:
         """Close the read view."""
-        self._query("ROLLBACK")
+        self.query("ROLLBACK")
 
     def _log_end(self) -> Position:
-        """Return where the log ends now. Not with MariaDB's GTIDs: to name them it reads the file from its start."""
+        """Return where the log ends now, without GTIDs on MariaDB, which takes three statements to tell them."""
         if self._is_mariadb:
             return self._snapshot.log_end()
         return current_position(self._connection, self._settings)
 
-    def _query(self, sql: str) -> Rows:
-        """Run one statement, and return its rows."""
+    def query(self, sql: str) -> Rows:
+        """Run one statement on the connection, and return its rows."""
         with translate_errors(self._settings), self._connection.cursor() as cursor:
             cursor.execute(sql)
             return cursor.fetchall()

@@ -39,6 +39,9 @@ class DirectoryStream:
     may have moved.
 
     `stop()` from another thread ends the iteration. Without `follow` it ends where the files end now.
+
+        with DirectoryStream(DirectorySettings(path="/logs"), Position("binlog.000007", 4)) as stream:
+            block = next(iter(stream))
     """
 
     def __init__(
@@ -100,7 +103,8 @@ class DirectoryStream:
         return False
 
     def acknowledge(self, kept: Position) -> None:
-        """Do nothing: no server waits for a reader of files."""
+        """Do nothing: acknowledgements are for semi-synchronous replication, in which a server waits for its replicas,
+        and files have no server."""
 
     def __enter__(self) -> Self:
         names = list_log_files(self._folder, self._base)
@@ -108,7 +112,7 @@ class DirectoryStream:
             there = f"{names[0]} to {names[-1]}" if names else "no log files"
             raise PositionLostError(f"{self._settings.address} has no {self._start.file}: it has {there}")
         log.info(
-            "following files destination=%s folder=%s position=%s",
+            "following binlog files destination=%s folder=%s position=%s",
             *(self._destination, self._settings.address, self._start),
         )
         return self
@@ -222,8 +226,10 @@ class DirectoryStream:
             if self._hole_since is None:
                 self._hole_since = time.monotonic()
                 log.warning(
-                    "log file missing destination=%s folder=%s after=%s before=%s",
+                    "gap in binlog files destination=%s folder=%s previous=%s next=%s timeout_s=%g: capture waits for"
+                    " the missing files, then fails",
                     *(self._destination, self._settings.address, self._file.file, later[0]),
+                    self._settings.missing_file_timeout_s,
                 )
             if self._follow and time.monotonic() - self._hole_since < self._settings.missing_file_timeout_s:
                 return None  # others may have come first

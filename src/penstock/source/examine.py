@@ -1,4 +1,4 @@
-"""All that one can find out of a source before capture starts, step by step, as far as one gets."""
+"""Checks a source before capture starts, step by step; a step that fails ends the checks that depend on it."""
 
 import ssl
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""All that one can find out of a folder of log files before capture starts, step by step, as far as one gets."""
+"""Checks a folder of binlog files before capture starts, step by step; a step that fails ends the checks that depend on
+it."""
 
 from collections.abc import Iterator
 from itertools import pairwise

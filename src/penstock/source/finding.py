@@ -5,7 +5,7 @@ from enum import Enum
 
 
 class Verdict(Enum):
-    """Says whether a checked property of a source is fine, deserves a warning, or prevents capture."""
+    """The outcome of one check of a source: fine, a warning, or a failure that prevents capture."""
 
     OK = "ok"
     WARN = "warn"  # capture works, but something that one may want does not
@@ -14,7 +14,10 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check of a source: what was checked, the verdict, what was found, and how to fix it."""
+    """The result of one check of a source: what was checked, the verdict, what was found, and how to fix it.
+
+    Finding("binlog_format", Verdict.FAIL, "MIXED", "SET GLOBAL binlog_format = 'ROW'")
+    """
 
     check: str  # what was checked
     verdict: Verdict

@@ -17,7 +17,11 @@ _NEVER_US = (1 << 63) - 1
 
 class FolderSource:
     """A folder with the files of a log as a source. A last file whose first events are not complete does not count
-    yet."""
+    yet.
+
+        source = FolderSource(DirectorySettings(path="/logs"))
+        files = source.inventory().files
+    """
 
     takes_gtids, is_copied = False, True
     start_timeout_s = 10.0
@@ -36,7 +40,7 @@ class FolderSource:
             raise ConfigurationError(f"the log in {self.address} cannot be captured: {finding}")
 
     def check_answers(self, query: str, timeout_s: float) -> None:  # noqa: ARG002 - a folder is asked nothing
-        """Check the folder: there is no server to send the query to."""
+        """Check that the folder can be read. The health check's query and timeout do not count: there is no server."""
         self.check()
 
     def retention_s(self) -> float:

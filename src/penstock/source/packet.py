@@ -24,7 +24,7 @@ class StateCell(IntEnum):
 
     HEADER_SEEN = 0  # bytes of the current packet header that were read
     LEFT = 1  # payload bytes of the current packet still to come
-    CONTINUES = 2  # the packet goes on a former one: no status byte
+    CONTINUES = 2  # the packet continues a former one: no status byte
     STATUS = 3  # 0 while events flow, else the status byte that ended them
     LENGTH = 4
     SEMI_SYNC = 5  # 0: plain packets, 1: with two bytes more, 2: the first packet will show

@@ -54,7 +54,7 @@ class RemoteFolder:
         data: bytes = self._call_fsspec(lambda: self._files.cat_file(self._url_of(name), start=offset, end=end))
         if len(data) > end - offset:
             raise ConfigurationError(
-                f"{self.address} gives whole files to who asks for a part: a server of log files must know Range"
+                f"{self.address} sends whole files when a part is requested: a server of log files must know Range"
             )
         into[: len(data)] = data
         return len(data)

@@ -49,7 +49,7 @@ _SAME_ID = "same server_uuid/server_id"
 _LOWEST_ID = 1_000_000  # people give smaller ones to theirs
 _SEMI_SYNC = ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled")
 _NET_WRITE_TIMEOUT_S = 30 * 86400
-_SILENT_HEARTBEATS = 4  # a source that misses so many is taken for dead
+_SILENT_HEARTBEATS = 4  # a source that misses this many is taken for dead
 
 
 def random_server_id() -> int:
@@ -62,6 +62,9 @@ class BinlogStream:
     heartbeat; `position` may have moved.
 
     `stop()` from another thread ends the iteration.
+
+        with BinlogStream(SourceSettings(host="db1"), Position("binlog.000007", 4)) as stream:
+            for block in stream: ...
     """
 
     def __init__(
@@ -154,7 +157,7 @@ class BinlogStream:
         self._socket.settimeout(self._settings.heartbeat_s * _SILENT_HEARTBEATS)
         where = self._start if self._by_gtids is None else f"after {self._by_gtids.text}"
         log.info(
-            "following the log destination=%s source=%s position=%s server_id=%d",
+            "following the binlog destination=%s source=%s position=%s server_id=%d",
             *(self._destination, self._settings.address, where, self._server_id),
         )
         return self
@@ -245,7 +248,7 @@ class BinlogStream:
         cursor.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN {_SEMI_SYNC} AND Value = 'ON'")
         if not cursor.fetchall():
             log.warning(
-                "semi-sync not active destination=%s source=%s: set one of %s to ON there",
+                "semi-sync replication not active destination=%s source=%s: set one of %s to ON on the source",
                 *(self._destination, self._settings.address, _SEMI_SYNC),
             )
 

@@ -6,7 +6,6 @@ checkpoint that is used for another table, or with another database server, is r
 
 import json
 import secrets
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -24,6 +23,9 @@ from penstock.errors import (
 )
 from penstock.model import Position, TableName
 from penstock.model.start_point import Moment, parse_start
+from penstock.spark.capture_progress import CaptureProgress
+from penstock.spark.cursor_renewal import CursorRenewal
+from penstock.spark.log_end_report import LogEndReport
 from penstock.spark.options import ReadOptions
 from penstock.spark.snapshot_state import Limit, PendingTable
 
@@ -39,8 +41,9 @@ _ALTERED_ADVICE = (
     "Start the query again with its checkpoint: it then has the new type, also for rows from before where that can hold"
     " them. If it stops at a row from before, begin behind the statement: with a new checkpoint, and startingPosition"
 )
+# Of several tables, blocks are decoded together up to this size: each table of each block costs as much as many rows.
+_JOINED_BYTES = 8 << 20
 _CLOCK_SKEW_S = 1.0  # what clocks of one site may differ
-_REPORT_S = 1.0  # how often the source is asked where its log ends
 
 
 @lru_cache(maxsize=16)
@@ -63,7 +66,8 @@ class ChangeLog:
         self._reader = f"spark-{secrets.token_hex(8)}"
         self._identities: dict[tuple[int, str], str] = {}  # of log files, by epoch and name
         self._checked: set[str] = set()  # offsets that are of this log
-        self._reported: tuple[float, Offset | None] | None = None
+        self._renewal = CursorRenewal()
+        self._end_report = LogEndReport(self._ask_source_end)
 
     @property
     def client(self) -> FlightClient:
@@ -71,8 +75,8 @@ class ChangeLog:
         return shared_client(self._options.server, self._options.destination, self._options.wait_s)
 
     @property
-    def _reporter(self) -> FlightClient:
-        """A client that gives up at once."""
+    def _hasty_client(self) -> FlightClient:
+        """Return a client that does not retry."""
         return shared_client(self._options.server, self._options.destination, 0.0)
 
     # -- positions
@@ -101,7 +105,9 @@ class ChangeLog:
 
     def source_end(self) -> Position:
         """Return where the source's log ends now, captured or not."""
-        return self.client.source_end()
+        end = self.client.source_end()
+        self._end_report.record(end)
+        return end
 
     def end_after(self, start: Position, wait_ms: int) -> Position:
         """Return where a batch from `start` should end; `start` itself when nothing came in time."""
@@ -119,15 +125,12 @@ class ChangeLog:
         The server may be far from there still: it is waited for as long as its capture makes progress, also inside of
         one transaction.
         """
-        captured, deadline = -1, 0.0
+        progress = CaptureProgress(self._options.wait_s)
         while (end := self.end_after(start, self._options.poll_ms)) <= start < last:
-            before, captured = captured, self.client.captured_bytes()
-            if captured != before:
-                deadline = time.monotonic() + self._options.wait_s
-            elif time.monotonic() > deadline:
+            if progress.has_stalled(self.client.read_to()):
                 raise SourceConnectionError(
-                    f"the server has captured nothing after {start} for {self._options.wait_s:.0f} s, but the log of"
-                    f" its source goes to {last}: see `penstock status`; a longer wait is the option waitForServer"
+                    f"the server has captured nothing new after {start} for {self._options.wait_s:.0f} s, but the log"
+                    f" of its source goes to {last}: see `penstock status`; a longer wait is the option waitForServer"
                 )
         return min(end, last)
 
@@ -151,7 +154,12 @@ class ChangeLog:
             from penstock.spark.delivered_rows import DeliveredRows  # noqa: PLC0415 - brings kernels
 
             delivered = DeliveredRows(pending, self.client.find_inside)
-        for block in self.read(ticket):
+        blocks = self.read(ticket)
+        if len(self._options.tables) > 1:
+            from penstock.binlog.xa.placement import join_blocks  # noqa: PLC0415 - brings kernels
+
+            blocks = join_blocks(blocks, _JOINED_BYTES)
+        for block in blocks:
             try:
                 yield from layout.batches(block, delivered)
             except IncompatibleColumnError as error:
@@ -178,6 +186,14 @@ class ChangeLog:
         """Tell the server that everything before a position is done."""
         self.client.ack(position, self._reader)
 
+    def keep_cursor(self) -> None:
+        """Let the server keep the cursor of this query as long as this process lives, also during a long batch."""
+        self._renewal.start(self._renew_cursor)
+
+    def _renew_cursor(self) -> float:
+        """Renew the cursor, and return for how many seconds the server keeps it."""
+        return self._hasty_client.renew_reader(self._reader)
+
     # -- offsets
 
     def offset_of(self, position: Position) -> Offset:
@@ -203,16 +219,16 @@ class ChangeLog:
         return position
 
     def report(self) -> Offset | None:
-        """Return the offset of the source's end, at most a second old: what Spark shows as the latest offset.
+        """Return the offset of the source's end, about a second old: what Spark shows as the latest offset.
 
-        It is only shown: while the source does not answer, the last one is given, and None when there was none yet.
+        Nothing waits for it: while the server does not answer it is the last one, and None when there was none yet.
         """
-        at, end = self._reported or (0.0, None)
-        if time.monotonic() - at > _REPORT_S:
-            with suppress(PenstockError):
-                end = self._reporter.source_end().to_json()
-            self._reported = time.monotonic(), end
-        return end
+        end = self._end_report.latest()
+        return None if end is None else end.to_json()
+
+    def _ask_source_end(self) -> Position:
+        """Ask once where the source's log ends."""
+        return self._hasty_client.source_end()
 
     def _check_content(self, offset: Offset) -> None:
         """Raise an error when an offset was made for other tables, or for another filter."""

@@ -15,8 +15,8 @@ AskAboutKeys = Callable[[TableName, list[list[str]], tuple[None, tuple[str, ...]
 
 
 class DeliveredRows:
-    """Selects the changes of rows that were delivered. An update that moves a row over the border of what was delivered
-    becomes an insert or a delete."""
+    """While a snapshot is incomplete: selects the changes of rows that it has delivered already. An update that moves a
+    row into the delivered key range, or out of it, becomes an insert or a delete."""
 
     def __init__(self, pending: Mapping[TableName, PendingTable], ask: AskAboutKeys) -> None:
         self._pending, self._ask = pending, ask
@@ -59,5 +59,5 @@ def _select(changes: pa.RecordBatch, inside: np.ndarray) -> pa.RecordBatch:
 
 def _without(lists: pa.Array, is_null: np.ndarray) -> pa.Array:
     """Return lists with null at some places."""
-    places = np.arange(len(lists))
-    return lists.take(pa.array(places, mask=is_null))
+    rows = np.arange(len(lists))
+    return lists.take(pa.array(rows, mask=is_null))

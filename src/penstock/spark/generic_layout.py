@@ -28,7 +28,7 @@ class GenericLayout:
     """Puts the changes of all tables that pass a filter into the columns of a query, one row for each change. It is
     picklable: it travels to the executors with the reader, and takes the blocks of a part in their order there.
 
-    layout = GenericLayout(TableRules.of("shop\\\\..*"), include_ddl=True)
+    layout = GenericLayout(TableRules.parse("shop\\\\..*"), include_ddl=True)
     for batch in layout.batches(block): ...
     """
 

@@ -1,26 +1,36 @@
-"""Index sync as a Spark stream: changes of all tables of a document spec, batch by batch, into a search index.
+"""Index sync as a Spark stream: the changes of all tables of document specs, batch by batch, into search indexes.
 
-The offsets live in the checkpoint. A batch is done when the index has taken it; after a crash the same batch runs
-again with the same versions, which changes nothing that was written already.
+The offsets live in the checkpoint. A batch is done when the indexes have taken it; after a crash the same batch runs
+again with the same versions, which changes nothing that was written already. A batch reads a bounded part of the log,
+whatever the size of a transaction, so the memory of the driver does not depend on it.
 """
 
 import json
 import logging
+import re
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.backoff import Backoff
 from penstock.client import ServerAddress
-from penstock.document import DocumentBuilder, DocumentPlan, apply_changes
-from penstock.model import Position
-from penstock.search.index import SearchIndex
-from penstock.spark.options import struct_names
+from penstock.document import CHANGE_COLUMNS, BatchCounts, DocumentSync
+from penstock.errors import PenstockError, TableAlteredError
+from penstock.model import Position, TableName
+from penstock.spark.change_log import Offset
 
 log = logging.getLogger(__name__)
+
+BYTES_PER_BATCH = 8 << 20  # of the log: about 60 MB of rows as JSON in the driver
+_BACKOFF = Backoff(0.2, 10.0, spread=0.3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,50 +39,70 @@ class SyncBatch:
 
     number: int
     changes: int
+    unused: int  # changes of columns that no document uses
     documents: int
+    from_log: int  # documents that were built from row images, without a read
+    rejected: int
     seconds: float
+    lag_s: float | None  # between the newest commit of the batch and its end
+
+
+def table_filter(tables: Iterable[TableName]) -> str:
+    """Return the filter that exactly these tables pass."""
+    return ",".join(f"{re.escape(name.schema)}\\.{re.escape(name.table)}" for name in tables)
 
 
 class IndexSync:
-    """Writes the changes of a document spec's tables into a search index, as a Spark stream with a checkpoint."""
+    """Writes the changes of document specs into their indexes, as a Spark stream with a checkpoint.
+
+    query = IndexSync([sync], server="127.0.0.1:11115").start(spark, Path("/var/lib/penstock/product"))
+    """
 
     def __init__(
         self,
-        plan: DocumentPlan,
-        builder: DocumentBuilder,
-        index: SearchIndex,
+        syncs: Sequence[DocumentSync],
         *,
         server: str | ServerAddress,
         destination: str = "default",
         name: str | None = None,
         on_batch: Callable[[SyncBatch], None] = lambda _: None,
+        stopped: threading.Event | None = None,
+        require: Callable[[], None] = lambda: None,
     ) -> None:
-        self._plan = plan
-        self._structs = struct_names(plan.spec.tables)
-        self._builder = builder
-        self._index = index
+        self._syncs = syncs
         self._server = server if isinstance(server, ServerAddress) else ServerAddress(server)
         self._destination = destination
-        self._name = name or f"penstock-index-{plan.spec.index}"  # of the query, once per Spark session
+        self._name = name or f"penstock-index-{'-'.join(sync.graph.spec.index for sync in syncs)}"
         self._on_batch = on_batch
+        self._stopped = stopped or threading.Event()
+        self._require = require  # raises when this process may not write any more
+        self._filter = ""  # of the stream that runs
 
-    def start(self, spark: SparkSession, checkpoint: Path, start: Position | None = None) -> StreamingQuery:
+    @property
+    def filter(self) -> str:
+        """Return the filter of the tables that the documents depend on now."""
+        return table_filter(sorted({name for sync in self._syncs for name in sync.graph.tables}))
+
+    def start(self, spark: SparkSession, checkpoint: Path, start: Position | Offset | None = None) -> StreamingQuery:
         """Start the stream and return its query. It resumes at the checkpoint; with a new one it begins at `start`,
-        else at the end of the log."""
+        which may be an offset of another stream, else at the end of the log."""
+        self._filter = self.filter
         stream = (
             spark.readStream.format("penstock")
             .option("server", self._server.server)
             .option("token", self._server.token)
             .option("tlsCa", self._server.tls_ca)
             .option("destination", self._destination)
-            .option("tables", ",".join(map(str, self._plan.spec.tables)))
-            .option("columns", ",".join(self._columns()))
+            .option("filter", self._filter)
+            .option("includeDdl", "true")
+            .option("maxBytesPerTrigger", str(BYTES_PER_BATCH))
         )
         if start is not None:
-            stream = stream.option("startingPosition", json.dumps(start.to_json()))
+            offset = start.to_json() if isinstance(start, Position) else start
+            stream = stream.option("startingPosition", json.dumps(offset))
         return (
             stream.load()
-            .select("_table", *self._structs.values(), "_seq")
+            .select(*CHANGE_COLUMNS, "_commit_timestamp")
             .writeStream.queryName(self._name)
             .option("checkpointLocation", str(checkpoint))
             .trigger(processingTime="0 seconds")
@@ -82,14 +112,43 @@ class IndexSync:
 
     def _batch(self, changes: DataFrame, number: int) -> None:
         began = time.monotonic()
+        self._require()
         table = changes.toArrow()
-        documents = apply_changes(table, self._structs, self._plan, self._builder, self._index)
-        done = SyncBatch(number, table.num_rows, documents, time.monotonic() - began)
+        if not table.num_rows:
+            return
+        counts = [self._apply(sync, table) for sync in self._syncs]
+        if self.filter != self._filter:
+            raise TableAlteredError("documents depend on other tables now: the stream is started again with those")
+        newest: datetime | None = pc.max(table.column("_commit_timestamp")).as_py()
+        done = SyncBatch(
+            number,
+            table.num_rows,
+            sum(count.unused for count in counts),
+            sum(count.documents.total for count in counts),
+            sum(count.from_log for count in counts),
+            sum(len(count.documents.rejected) for count in counts),
+            time.monotonic() - began,
+            None if newest is None else max(0.0, (datetime.now(UTC) - newest.astimezone(UTC)).total_seconds()),
+        )
         log.info(
-            "documents indexed batch=%d changes=%d documents=%d seconds=%.3f",
-            *(done.number, done.changes, done.documents, done.seconds),
+            "documents indexed batch=%d changes=%d unused=%d documents=%d from_log=%d rejected=%d seconds=%.3f",
+            *(done.number, done.changes, done.unused, done.documents, done.from_log, done.rejected, done.seconds),
         )
         self._on_batch(done)
 
-    def _columns(self) -> list[str]:
-        return [f"{self._structs[table]}.{key}" for table, key in self._plan.key_columns.items()]
+    def _apply(self, sync: DocumentSync, changes: pa.Table) -> BatchCounts:
+        """Apply changes to one index; what a later try may solve is tried until it succeeds, or sync is stopped."""
+        failures = 0
+        while True:
+            try:
+                return sync.apply_changes(changes)
+            except PenstockError as error:
+                if not error.transient or self._stopped.is_set():
+                    raise
+                failures += 1
+                delay_s = _BACKOFF.delay_s(failures)
+                log.warning(
+                    "batch failed, retry scheduled index=%s delay_s=%.1f failures=%d reason=%s",
+                    *(sync.graph.spec.index, delay_s, failures, error),
+                )
+                self._stopped.wait(delay_s)

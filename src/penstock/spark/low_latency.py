@@ -29,8 +29,8 @@ _MOST_BYTES = 4 << 20  # of the log, in one batch
 
 
 class LowLatencyReader(spark.SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Spark's reader for the option `lowLatency`: it plans and reads batches in the driver-side process; after a
-    restart an executor reads the last batch again."""
+    """Spark's reader for the option `lowLatency`: it plans and reads micro-batches in the driver-side Python process;
+    after a restart an executor reads the last micro-batch again."""
 
     def __init__(self, options: ReadOptions, layout: ChangeLayout) -> None:
         self._options = replace(options, max_bytes=min(options.max_bytes, _MOST_BYTES))

@@ -13,11 +13,17 @@ from penstock.model.start_point import StartWord, is_fixed, parse_start
 from penstock.spark.option_values import Option, check_known, read_flag, read_number
 
 OPTIONS = (
-    Option("server", "", "`HOST:PORT` of a Penstock server, or several with commas; `grpc+tls://` before it for TLS"),
+    Option(
+        "server",
+        "",
+        "`HOST:PORT` of the Arrow Flight port of a Penstock server, or several, separated by commas; with"
+        " `grpc+tls://` in front, TLS is used",
+    ),
     Option(
         "zookeeper",
         "",
-        "instead of `server`: the ZooKeeper that knows the running server, `HOST:PORT,…` or with a chroot",
+        "instead of `server`: the ZooKeeper in which Penstock servers publish which of them runs the destination,"
+        " `HOST:PORT,…` or with a chroot",
     ),
     Option(
         "host",
@@ -31,38 +37,66 @@ OPTIONS = (
     Option(
         "path",
         "",
-        "instead of `server`: folder with the files of a log, on the driver and every executor; also `load(path)`",
+        "instead of `server`: folder with binlog files, which the driver and every executor can read; also"
+        " `load(path)`",
     ),
     Option(
         "stateDir",
         "~/.local/state/penstock/embedded",
-        "with `host` or `path`: folder in which the table definitions of the log are kept from one query to the next",
+        "with `host` or `path`: folder in which the schema history of the binlog is kept from one query to the next",
     ),
-    Option("token", "", "what the server lets you in with; Spark redacts it"),
+    Option("token", "", "access token of the Penstock server; Spark redacts it"),
     Option(
         "tlsCa",
         "",
-        "file with certificates to trust, on the driver and every executor; makes the connection to a `server` TLS",
+        "CA certificates that the certificate of the server is checked against, a PEM file that the driver and every"
+        " executor can read; with a `server`, TLS is used",
     ),
-    Option("destination", "default", "instance on that server"),
+    Option("destination", "default", "name of the instance (capture pipeline) on that server"),
     Option("table", "", "one table, `database.table`: its own columns"),
-    Option("tables", "", "several tables with commas: one struct column each"),
-    Option("filter", "", "all tables that match, such as `shop\\..*`: keys as a map, rows as JSON text"),
-    Option("columns", "all", "columns to read, with commas; with `tables` each as `table.column`"),
-    Option("includeDdl", "false", "with `filter`: statements that change tables, as rows of their own"),
-    Option("partialJson", "error", "a JSON document of which the log has only operations: `error`, or `operations`"),
+    Option("tables", "", "several tables, separated by commas: one struct column each"),
+    Option(
+        "filter",
+        "",
+        "all tables that match this regular expression, such as `shop\\..*`: keys as a map, rows as JSON text",
+    ),
+    Option("columns", "all", "columns to read, separated by commas; with `tables` each as `table.column`"),
+    Option("includeDdl", "false", "with `filter`: DDL statements are delivered too, as rows of their own"),
+    Option(
+        "partialJson",
+        "error",
+        "what to do with an update of a JSON document of which the binlog has only the changed parts"
+        " (binlog_row_value_options=PARTIAL_JSON): `error`, or `operations` to deliver these",
+    ),
     Option(
         "startingPosition",
         "latest; batch: earliest",
         "`earliest`, `latest`, `FILE:OFFSET`, `gtid:…`, `time:…`, the JSON of an offset; of a stream of tables also"
-        " `snapshot`: first the rows that are there, then their changes",
+        " `snapshot`: first the rows that the tables have, then their changes",
     ),
     Option("endingPosition", "latest", "where a batch read ends, written in the same way", "batch"),
-    Option("maxBytesPerTrigger", "67108864", "about how many bytes of the log one batch reads at most", "stream"),
-    Option("maxRowsPerTrigger", "no limit", "how many rows one batch has at most", "stream"),
-    Option("waitForServer", "120", "seconds to wait for a server that starts, restarts or moves"),
-    Option("pollMs", "500", "how long one call waits for changes; they are delivered as soon as they come", "stream"),
-    Option("lowLatency", "false", "reads small batches in the driver: about 30 ms sooner, one task", "stream"),
+    Option(
+        "maxBytesPerTrigger", "67108864", "about how many bytes of the binlog one micro-batch reads at most", "stream"
+    ),
+    Option("maxRowsPerTrigger", "no limit", "maximum number of rows of one micro-batch", "stream"),
+    Option(
+        "waitForServer",
+        "120",
+        "seconds to wait for a server that starts, restarts or moves; with `host` or `path` for the start of the"
+        " capture, 20 at least",
+    ),
+    Option(
+        "pollMs",
+        "500",
+        "milliseconds that one request to the server waits for changes; they are delivered as soon as there are any",
+        "stream",
+    ),
+    Option(
+        "lowLatency",
+        "false",
+        "small micro-batches are read in the driver, by one task: about 30 ms less latency",
+        "stream",
+    ),
 )
 _KNOWN = {option.name.lower(): option.name for option in OPTIONS}
 _ORIGINS = ("server", "zookeeper", "host", "path")
@@ -84,7 +118,7 @@ SNAPSHOT = "snapshot"
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a query reads, from where, and how much at a time.
+    """The options of a query: tables, server and destination, start, and the limits of a micro-batch.
 
     >>> ReadOptions.of({"server": "127.0.0.1:11115", "table": "shop.orders"})
     """

@@ -4,6 +4,7 @@ Unix sockets between the JVM and Python save about 40 ms a batch; the plain chec
 processes that Hadoop starts for each file, 60 ms and more. The second needs a checkpoint on a local disk.
 """
 
+import logging
 import os
 import re
 import shutil
@@ -14,11 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from penstock.deferred_signals import defer_signals
 from penstock.errors import ConfigurationError
+
+log = logging.getLogger(__name__)
 
 OLDEST_JAVA = 17
 _JVM_EXIT_S = 15
@@ -174,7 +178,10 @@ def check_java() -> None:
 def stop_session(spark: SparkSession) -> None:
     """Stop Spark and wait until its JVM, and with it every Python worker, is gone."""
     gateway = spark.sparkContext._gateway  # pyright: ignore  # noqa: SLF001, PGH003 - the JVM has no public handle
-    spark.stop()
+    try:
+        spark.stop()
+    except (Py4JNetworkError, ConnectionError) as error:  # there is nothing left to stop
+        log.warning("Spark not stopped: its Java process is gone reason=%s", error)
     _end_jvm(gateway)
 
 
@@ -189,4 +196,4 @@ def _end_jvm(gateway: Any) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    SparkContext._gateway = SparkContext._jvm = None  # pyright: ignore  # noqa: SLF001, PGH003 - a later session starts anew
+    SparkContext._gateway = SparkContext._jvm = None  # pyright: ignore  # noqa: SLF001, PGH003 - a later session starts again

@@ -18,28 +18,48 @@ SNAPSHOT_OPTIONS = (
     Option("user", "root", "database user with SELECT, REPLICATION SLAVE and REPLICATION CLIENT"),
     Option("password", "", "password of the user; Spark redacts it"),
     Option("tls", "preferred", "`disabled`, `preferred`, `required`, `verify-ca` or `verify-identity`"),
-    Option("tlsCa", "", "file with certificates to trust, on the driver and every executor"),
-    Option("table", "", "the table, `database.table`"),
-    Option("columns", "all", "columns to read, with commas"),
-    Option("chunkRows", "100000", "rows of a chunk at most, by estimate: one consistent read each"),
-    Option("chunkBytes", "33554432", "bytes of a chunk at most, by estimate"),
-    Option("maxConnections", "no limit", "connections to the database at most; else one per task that runs"),
-    Option("maxViewAge", "60", "seconds that a read view is open at most: what takes longer is read in pieces"),
-    Option("maxRowsPerSecond", "no limit", "rows read per second at most, by all tasks together"),
     Option(
-        "dates", "null", "dates that no calendar has, such as 2024-02-30: `null`, `error`, or `text` for all", "batch"
+        "tlsCa",
+        "",
+        "CA certificates that the certificate of the database server is checked against, a PEM file that the driver"
+        " and every executor can read",
+    ),
+    Option("table", "", "the table, `database.table`"),
+    Option("columns", "all", "columns to read, separated by commas"),
+    Option(
+        "chunkRows",
+        "100000",
+        "maximum number of rows of a chunk (key range), by the server's estimate; each chunk is one consistent read",
+    ),
+    Option("chunkBytes", "33554432", "maximum size of a chunk in bytes, by the server's estimate"),
+    Option(
+        "maxConnections", "no limit", "maximum number of connections to the database; by default one per running task"
+    ),
+    Option(
+        "maxViewAge",
+        "60",
+        "maximum number of seconds that one consistent read (read view) is open; a chunk that takes longer is split",
+    ),
+    Option("maxRowsPerSecond", "no limit", "maximum number of rows read per second, by all tasks together"),
+    Option(
+        "dates",
+        "null",
+        "what to do with invalid dates such as 2024-02-30: `null`, `error`, or `text`, which makes the whole column"
+        " text",
+        "batch",
     ),
     Option(
         "includePosition",
         "false",
-        "adds `_low_file`, `_low_offset`, `_high_file`, `_high_offset`: the positions that the row's read lies between",
+        "adds `_low_file`, `_low_offset`, `_high_file`, `_high_offset`: the binlog positions that the read of the row"
+        " lies between",
     ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotReadOptions:
-    """What a snapshot reads, from where, and how gently.
+    """The options of a snapshot: the table, the source, and the limits on the load that it may cause.
 
     >>> SnapshotReadOptions.of({"host": "db1", "table": "shop.orders"})
     """

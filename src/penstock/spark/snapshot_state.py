@@ -23,17 +23,18 @@ class TableState:
 
     done: Limit = None  # the last key that was delivered; None before the first chunk
     key: tuple[str, ...] = ()  # columns of the key; known from the first chunk on
-    key_description: str = ""  # what the order of keys depends on
+    key_description: str = ""  # fingerprint of all that the order of keys depends on
     rows: int = 0  # that were planned, by estimate
     estimated_rows: int = 0
     is_complete: bool = False
     is_repeated: bool = False  # the table was delivered before: all its changes are delivered
     begin: Limit = None  # the key behind which the chunks of the last batch begin
     chunks: tuple[Limit, ...] = ()  # where they end
+    is_paused: bool = False  # the last batch has no chunk of it, because snapshots are paused
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "TableState":
-        """Return the state from an offset."""
+        """Parse the state of one table from the JSON of a streaming offset in Spark's checkpoint."""
         return cls(
             _limit(fields.get("done")),
             tuple(fields.get("key", ())),
@@ -44,6 +45,7 @@ class TableState:
             fields.get("repeated", False),
             _limit(fields.get("begin")),
             tuple(map(_limit, fields.get("chunks", ()))),
+            fields.get("paused", False),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -60,6 +62,7 @@ class TableState:
             "chunks": [_texts(limit) for limit in self.chunks],
             "complete": self.is_complete,
             "repeated": self.is_repeated,
+            "paused": self.is_paused,
         }
         return {name: value for name, value in fields.items() if value or name in {"percent", "rows", "done"}}
 
@@ -88,7 +91,7 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class PendingTable:
-    """A table of which a part was delivered: only changes of that part are."""
+    """A table whose snapshot is incomplete: only changes of the rows delivered so far are delivered."""
 
     key: tuple[str, ...]
     done: Limit  # None: nothing was
@@ -124,7 +127,7 @@ class SnapshotState:
         more; with those that were not `known` before, and those that are to be read again."""
         wanted, known = list(wanted), set(known)
         tables = {
-            table: replace(state, begin=None, chunks=())
+            table: replace(state, begin=None, chunks=(), is_paused=False)
             for table, state in self.tables.items()
             if table in wanted and not state.is_complete
         }
@@ -137,6 +140,16 @@ class SnapshotState:
                 heard[str(table)] = number  # else when it was delivered for the first time
                 tables[table] = TableState(is_repeated=True)
         return replace(self, tables=tables, requests=heard)
+
+    @property
+    def has_chunks(self) -> bool:
+        """Return whether the batch of this state has chunks of tables."""
+        return any(state.chunks for state in self.tables.values())
+
+    def mark_paused(self) -> "SnapshotState":
+        """Return the state of a batch without chunks, although tables are not complete: snapshots are paused."""
+        tables = {table: replace(state, is_paused=True) for table, state in self.tables.items()}
+        return replace(self, tables=tables)
 
     def pending(self, wanted: Iterable[TableName], known: Iterable[TableName]) -> dict[TableName, PendingTable]:
         """Return the tables of which not all changes are delivered in a batch that begins in this state."""

@@ -39,7 +39,8 @@ _HAS_READ_LIMITS = hasattr(spark, "ReadLimit")  # pyspark 4.2 and later
 
 
 class BatchPlanner:
-    """Decides where the batches of one query begin and end. It lives in the driver-side process."""
+    """Plans the micro-batches of one Spark query: where each begins and ends. It lives in the driver-side Python
+    process."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -52,6 +53,7 @@ class BatchPlanner:
         self._asked_at = -math.inf  # when the server was last asked what people want of its snapshots
         self._heard: dict[str, int] = {}  # requests to read tables again
         self._are_snapshots_paused = False
+        self._has_warned = False  # of a query that ends while snapshots are paused
 
     def initial(self) -> Offset:
         """Return the offset at which a new query begins."""
@@ -93,14 +95,29 @@ class BatchPlanner:
         state = state.advance(tables, self._known_tables(start), self._requests())
         if state.tables and not self._are_snapshots_paused:
             state = self._plan_chunks(state)
-        if any(table.chunks for table in state.tables.values()):
+        if state.has_chunks:
             end = self.log.end_after(position, 0)
             end = end if self._last is None else max(position, min(end, self._last))
         else:
             end = self._find_log_end(position)
-            if end == position:
+            state = state.mark_paused()
+            if end == position and not self._must_tell_pause(start, state):
                 return start
         return self.log.offset_of(end) | state.to_json()
+
+    def _must_tell_pause(self, start: Offset, state: SnapshotState) -> bool:
+        """Return whether a query of Trigger.AvailableNow is about to end with tables that are not complete, and its
+        progress does not say so yet: a batch without rows then says it."""
+        if self._last is None or not state.tables:
+            return False
+        if not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "query ends with an incomplete snapshot destination=%s tables=%s reason=snapshots are paused: run"
+                " `penstock snapshot resume`, then the query again",
+                *(self._options.destination, ",".join(map(str, state.tables))),
+            )
+        return SnapshotState.from_offset(start).tables != state.tables
 
     def _plan_chunks(self, state: SnapshotState) -> SnapshotState:
         """Return the state after the next chunks, of as many tables as there is room for in a batch."""
@@ -169,6 +186,7 @@ class BatchPlanner:
             self._has_cursor = True
             with suppress(PenstockError):  # the cursor only keeps the store from freeing what the batch needs
                 self.log.ack(first)
+        self.log.keep_cursor()
         if not self._has_snapshot(start) and not self._has_snapshot(end):
             return [LogPart(ticket) for ticket in self.log.tickets(first, last)]
         pending = SnapshotState.from_offset(start).pending(self._options.tables, self._known_tables(start))

@@ -9,9 +9,10 @@ from penstock.store.block_index import IndexSnapshot
 from penstock.store.block_info import EntryPosition
 from penstock.store.block_storage import BlockGoneError, BlockStorage
 from penstock.store.catch_up import LogReader, begin_client
-from penstock.store.client import StoreClient, TableFilter
+from penstock.store.client import StoreClient
 from penstock.store.client_registry import ClientRegistry
 from penstock.store.position_reader import TRIES
+from penstock.store.rows_filter import TableFilter
 from penstock.store.start import Start, StoreView
 from penstock.store.store_index import StoreIndex
 from penstock.store.store_lock import StoreLock
@@ -29,8 +30,7 @@ class ClientOptions:
 
 
 class ClientAdmission:
-    """Adds clients to a store. Looking for a start may read the source's log or many files; others do not wait for
-    that."""
+    """Adds clients to a store. Finding the start of one may read the source's log or many files; others do not wait."""
 
     def __init__(
         self,

@@ -89,7 +89,8 @@ class FileBlockIndex:
             return info
 
     def append(self, info: BlockInfo, location: tuple[int, int, int]) -> None:
-        """Add a block at its location: the number of the segment, the offset in it, and the length."""
+        """Add a block to the end of the index. `location` is where its bytes are: the number of the segment file, the
+        offset in it, and the length."""
         with self._lock:
             page = self._pages.setdefault(self.tail // _PER_PAGE, array("q"))
             page.extend(

@@ -13,37 +13,17 @@ A client is served in one of five named states, each with the data that belongs 
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from penstock.binlog.arrays import distinct
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.layout import Entry
-from penstock.binlog.events.table_map import table_name
-from penstock.model import Position, TableName
+from penstock.model import Position
 from penstock.store.block_info import EntryPosition
+from penstock.store.rows_filter import RowsFilter, TableFilter
 
 if TYPE_CHECKING:
     from penstock.store.catch_up import CatchUp
-
-TableFilter = Callable[[TableName], bool]
-
-
-@runtime_checkable
-class BatchFilter(Protocol):
-    """A TableFilter that decides about many tables at once in less time than about one after the other."""
-
-    def __call__(self, table: TableName) -> bool:
-        """Return whether rows of the table are shown."""
-        ...
-
-    def prepare(self, tables: Collection[TableName]) -> None:
-        """Decide about these tables now, because they will be asked for next."""
-        ...
 
 
 class ClientState(Enum):
@@ -63,7 +43,8 @@ class InStore:
 
 @dataclass(frozen=True, slots=True)
 class AheadOfStore:
-    """The state of a client that has acked up to `acked`, where capture has not read the log again yet."""
+    """The state of a client that has acked up to `acked`, while capture, after a crash, has not read the binlog up to
+    there again."""
 
     acked: Position
 
@@ -110,9 +91,10 @@ class StoreClient:
     filter: TableFilter | None = None
     wants_whole: bool = False  # it gets whole transactions only
     reads_log: bool = False  # what does not fit into memory it reads from the source's log by itself
-    # Evict it instead of blocking capture: after so many idle seconds, or at once when another has drained the store.
+    # Evict it instead of blocking capture: after this many idle seconds, or at once when another has drained the store.
     evict_after_s: float | None = None
     seen_s: float = 0
+    renewed_s: float = 0  # when it said last that it needs what it has not acked, although it asks for nothing
     absent_since_s: float | None = None  # when its last connection ended; None while it is connected
     # What it got from the store and has not acked: the end of each batch, and the last boundary up to there.
     delivered: deque[tuple[EntryPosition, Position]] = field(default_factory=deque["tuple[EntryPosition, Position]"])
@@ -120,6 +102,7 @@ class StoreClient:
     rewinds: int = 0  # a batch that is planned while this changes must not be delivered
     is_reading_log: bool = False  # a thread reads a batch from the source's log for it
     busy: threading.Lock = field(default_factory=threading.Lock)
+    _rows_filter: RowsFilter | None = None  # of `filter`; for whoever holds `busy`
 
     # -- what the states say
 
@@ -146,7 +129,8 @@ class StoreClient:
 
     @property
     def lost_reason(self) -> str:
-        """The reason why the client is lost; empty for a client that is not."""
+        """Return why the client is lost, that is why the store no longer has the blocks that it needs; empty when it
+        has."""
         return self.serving.reason if isinstance(self.serving, Lost) else ""
 
     @property
@@ -252,17 +236,6 @@ class StoreClient:
         """
         if self.filter is None:
             return block
-        entry = block.column("entry")
-        are_rows = entry == Entry.ROWS
-        # A block may have thousands of tables, and this part of it only a few.
-        used = [number for number in distinct(block.column("table_id")[are_rows]) if number in block.tables]
-        names = [table_name(block.tables[number]) for number in used]
-        if isinstance(self.filter, BatchFilter):
-            self.filter.prepare(names)
-        visible = {number: block.tables[number] for number, name in zip(used, names, strict=True) if self.filter(name)}
-        filtered = block
-        if len(visible) < len(used):
-            hidden = [number for number in used if number not in visible]
-            is_hidden = are_rows & np.isin(block.column("table_id"), hidden)
-            filtered = block.with_columns(entry=np.where(is_hidden, np.uint8(Entry.OTHER), entry))
-        return filtered if len(visible) == len(block.tables) else filtered.with_tables(visible)
+        if self._rows_filter is None or self._rows_filter.passes is not self.filter:
+            self._rows_filter = RowsFilter(self.filter)
+        return self._rows_filter.apply(block)

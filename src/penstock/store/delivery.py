@@ -186,7 +186,8 @@ class ClientDelivery:
     # -- looking up
 
     def _load(self, end: Position) -> None:
-        """Read the blocks that an ack looks into from the disk, before the lock is taken and others have to wait."""
+        """Load the blocks around the position that is acked from disk into the cache, before `ack` takes the store's
+        lock: nobody has to wait for the disk with it."""
         if not self._storage.is_persistent:
             return
         with self._lock:

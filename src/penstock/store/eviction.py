@@ -28,7 +28,8 @@ class EvictionPolicy:
 
 
 class StoreSpace:
-    """Finds room for the next put: frees what all have acked, and evicts the clients that may be evicted."""
+    """Makes room in a full store for the next put: frees what all clients have acked, and evicts the clients that may
+    be evicted."""
 
     def __init__(
         self,
@@ -74,8 +75,8 @@ class StoreSpace:
     def make_room(self) -> bool:
         """Evict the slowest clients, if they may be evicted and that helps others; return whether there were any.
 
-        A client with a cursor resumes from the source's log by itself; one that keeps its own position has to join
-        again with it.
+        A client with a cursor resumes from the source's binlog automatically; a reader that keeps its own position has
+        to join again with it.
         """
         registry, now_s = self._registry, self._clock()
         slowest = registry.slowest
@@ -87,7 +88,8 @@ class StoreSpace:
         for client in dropped:
             client.lose(f"the store was full, and {client.name} was evicted")
             log.info(
-                "reader evicted from full store destination=%s client=%s position=%s: it resumes from the source's log",
+                "reader evicted from full store destination=%s client=%s position=%s: it resumes from the source's"
+                " binlog",
                 self._destination, client.name, client.position,
             )  # fmt: skip
         remaining = [client for client in slowest if client not in dropped]
@@ -108,7 +110,8 @@ class StoreSpace:
         if self._log is None or not evict(client, self._log):
             return False
         log.info(
-            "client evicted destination=%s client=%s position=%s: the source's log serves it",
+            "client evicted destination=%s client=%s position=%s: the store no longer holds its events, it is served"
+            " from the source's binlog",
             self._destination, client.name, client.position,
         )  # fmt: skip
         return True

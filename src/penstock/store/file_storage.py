@@ -36,7 +36,10 @@ _ASIDE = ".damaged"
 class Retention:
     """The retention of blocks in files. Acked blocks are retained up to `keep_bytes` and `keep_s`.
     Beyond `limit_bytes` and `limit_s` the oldest are dropped even if a client has not acked them; without these limits
-    they stay."""
+    they stay.
+
+        storage = FileStorage(folder, retention=Retention(keep_bytes=1 << 30, keep_s=86_400))
+    """
 
     keep_bytes: int = 0
     keep_s: float = 0
@@ -95,7 +98,8 @@ class FileStorage:
             raise StoreError(f"{folder} cannot be opened: {error.strerror}") from None
         if self.recovered:
             log.warning(
-                "store recovered destination=%s folder=%s: %s; what is missing is read from the source's log again",
+                "store files repaired destination=%s folder=%s: %s; what is missing is read from the source's"
+                " binlog again",
                 destination, folder, self.recovered,
             )  # fmt: skip
         self._closing = threading.Event()
@@ -354,7 +358,7 @@ class FileStorage:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of all segment files."""
+        """Return the size of all segment files, in bytes."""
         return sum(segment.size for segment in self._segments)
 
     def close(self) -> None:

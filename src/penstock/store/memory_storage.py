@@ -9,9 +9,9 @@ from penstock.store.ring import Ring
 
 class MemoryStorage:
     """Holds blocks in memory: at most `limit_bytes` bytes, and with `slots` at most that many entries. A block that
-    exceeds a limit alone is taken when there is nothing else.
+    exceeds a limit by itself is accepted when the storage is empty.
 
-        storage = MemoryStorage(64 << 20)
+    storage = MemoryStorage(64 << 20)
     """
 
     def __init__(self, limit_bytes: int, *, slots: int | None = None) -> None:

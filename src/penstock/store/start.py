@@ -67,7 +67,8 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class StoreView:
-    """The blocks of the store at one moment and the positions around them, in which a start is looked for."""
+    """The blocks of the store at one moment and the positions around them, in which the start of a client is
+    searched."""
 
     blocks: Sequence[BlockInfo]
     entries_of: EntriesOf

@@ -22,11 +22,12 @@ from penstock.store.batch import Batch, BatchSize
 from penstock.store.block_info import BlockEntries
 from penstock.store.block_storage import BlockStorage
 from penstock.store.catch_up import LogReader
-from penstock.store.client import ClientState, TableFilter
+from penstock.store.client import ClientState
 from penstock.store.client_registry import ClientRegistry
 from penstock.store.delivery import ClientDelivery
 from penstock.store.eviction import EvictionPolicy, StoreSpace
 from penstock.store.position_reader import PositionReader
+from penstock.store.rows_filter import TableFilter
 from penstock.store.start import Start
 from penstock.store.stats import StoreStats, collect_stats
 from penstock.store.store_index import StoreIndex
@@ -112,7 +113,7 @@ class EventStore:
         if self._space.has_room(entries):
             return True
         if not was_full:
-            self._lock.notify()  # who waits for a full batch gets what there is
+            self._lock.notify()  # a client that waits for a full batch gets what there is
         return False
 
     def _next_wait_s(self, deadline: float | None) -> float:
@@ -128,7 +129,7 @@ class EventStore:
                 pass  # what only absent clients need
             self._space.free()  # also what was acked while the write failed
             self._registry.is_full = True
-            self._lock.notify()  # who waits for a full batch gets what there is
+            self._lock.notify()  # a client that waits for a full batch gets what there is
             remaining_s = self._lock.remaining_s(deadline)
             self._lock.pause(0 if remaining_s == 0 else min(_DISK_RETRY_S, remaining_s or _DISK_RETRY_S))
             return remaining_s != 0
@@ -228,7 +229,7 @@ class EventStore:
 
         `wants_whole`: batches hold whole transactions, so the store keeps each as a whole; with `reads_log` the client
         reads a transaction that does not fit from the source's log by itself. `evict_after_s`: evict this client when
-        it blocks others, or after so many idle seconds; it may join again. `persists_later`: acks are persisted
+        it blocks others, or after this many idle seconds; it may join again. `persists_later`: acks are persisted
         asynchronously; a persistent store frees blocks only when `confirm_persisted` says so.
         """
         options = ClientOptions(table_filter, wants_whole, reads_log, evict_after_s, persists_later)
@@ -249,15 +250,27 @@ class EventStore:
             self._space.free()
             self._lock.notify()
 
+    def renew_client(self, name: str) -> bool:
+        """Note that a client needs what it has not acked, so that it is not forgotten; return whether it is known.
+
+        It does not count as active by that: a full store evicts it as before.
+        """
+        with self._lock:
+            client = self._registry.clients.get(name)
+            if client is None or client.lost_reason:
+                return False
+            client.renewed_s = self._lock.clock()
+            return True
+
     def forget_idle_clients(self, prefix: str, idle_s: float) -> None:
-        """Forget the clients with this prefix in their names that have not called for so long, and free what only they
-        needed."""
+        """Forget the clients with this prefix in their names that have neither called nor been renewed for
+        `idle_s`, and free what only they needed."""
         with self._lock:
             now_s = self._lock.clock()
             names = [
                 name
                 for name, client in self._registry.clients.items()
-                if name.startswith(prefix) and now_s - client.seen_s > idle_s
+                if name.startswith(prefix) and now_s - max(client.seen_s, client.renewed_s) > idle_s
             ]
         for name in names:
             self.forget_client(name)

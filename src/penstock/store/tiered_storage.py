@@ -21,8 +21,12 @@ _DISK_RETRY_S = 0.5  # between two attempts to write to a full disk
 
 
 class TieredStorage:
-    """Stores blocks in memory, and moves the oldest to files. `files` must retain nothing that all have acked: what
-    lies in memory is freed after what lies in files, so that it is always the next there."""
+    """Stores blocks in memory, and moves the oldest to files. `files` must not retain what all clients have acked:
+    blocks in memory always follow those in files without a gap.
+
+        storage = TieredStorage(64 << 20, FileStorage(folder))
+        store = EventStore(storage, start)
+    """
 
     def __init__(self, limit_bytes: int, files: FileStorage, *, is_eager: bool = False) -> None:
         """With `is_eager` every block is moved to files at once, so that it can be known which blocks outlive a

@@ -28,7 +28,11 @@ _INSTALLED = re.compile(r"^Inst (\S+) ", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class PackageFolder:
-    """A folder into which Debian packages were unpacked; `root` is used as the root of their paths."""
+    """A folder into which Debian packages were unpacked; `root` is used as the root of their paths.
+
+    folder = unpack_packages(cache, ["mariadb-server"], print)
+    command = folder.command_for("usr/sbin/mariadbd")
+    """
 
     root: Path
 
@@ -110,15 +114,15 @@ class _PrivateApt:
         asked = _run_checked(
             ["apt-config", "shell", "main", "Dir::Etc::sourcelist/f", "parts", "Dir::Etc::sourceparts/d"]
         )
-        places = dict(word.split("=", 1) for word in shlex.split(asked))
-        machine = read_sources(Path(places["main"]), Path(places["parts"]))
+        locations = dict(word.split("=", 1) for word in shlex.split(asked))
+        machine = read_sources(Path(locations["main"]), Path(locations["parts"]))
         texts = (
             machine if suite is None else {name: rewrite_for_suite(name, text, suite) for name, text in machine.items()}
         )
         if not "".join(texts.values()).strip():
             raise ServerStartError(
                 f"apt has no source to take packages {f'of {suite} ' if suite else ''}from: "
-                f"looked at {places['main']} and at *.list and *.sources in {places['parts']}"
+                f"looked at {locations['main']} and at *.list and *.sources in {locations['parts']}"
             )
         for name, text in texts.items():
             (self.folder / "sources" / name).write_text(text, encoding="utf-8")

@@ -35,7 +35,11 @@ COMMON: Mapping[str, OptionValue] = {
 
 
 class DatabaseServer(PrivateServer):
-    """A MySQL or MariaDB server that writes a row-based binary log."""
+    """A MySQL or MariaDB server that writes a row-based binary log.
+
+    with MariaDB(installation, tmp_path) as server, server.connect() as connection:
+        connection.cursor().execute("SELECT 1")
+    """
 
     user = "root"
 

@@ -28,7 +28,11 @@ _SYSTEM_TABLES = ("*_system_tables.sql", "*_performance_tables.sql", "*_system_t
 
 @dataclass(frozen=True, slots=True)
 class MariaDBInstallation:
-    """A MariaDB program: how to run it, and where its share and plugin folders are."""
+    """A MariaDB program: how to run it, and where its share and plugin folders are.
+
+    installation = MariaDBInstallation.find() or MariaDBInstallation.fetch(print)
+    command = installation.tool_command("mariadb-binlog")
+    """
 
     program: tuple[str, ...]
     share: Path
@@ -80,7 +84,11 @@ def unpack_mariadb(folder: Path, report: Report, *, suite: str | None = None) ->
 
 
 class MariaDB(DatabaseServer):
-    """A MariaDB that writes a row-based binary log with full metadata."""
+    """A MariaDB that writes a row-based binary log with full metadata.
+
+    with MariaDB(MariaDBInstallation.fetch(print), tmp_path) as server:
+        connection = server.connect()
+    """
 
     name = "MariaDB"
 

@@ -72,7 +72,11 @@ def poll_until(condition: Callable[[], bool], timeout_s: float) -> bool:
 
 class ServerProcess:
     """A database or other server that tests have started as a child process; it leads a process group of its own, which
-    is ended as a whole."""
+    is ended as a whole.
+
+        process = ServerProcess.start("zookeeper", command, log=tmp_path / "server.log")
+        process.wait_until_ready(is_ready, timeout_s=30)
+    """
 
     def __init__(self, name: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
         self.name = name

@@ -14,7 +14,12 @@ START_TIMEOUT_S = 90
 
 
 class PrivateServer(ABC):
-    """A database, ZooKeeper or search server that a test starts on its own folder, with its output in `server.log`."""
+    """A database, ZooKeeper or search server that a test starts on its own folder, with its output in `server.log`.
+
+    class Cache(PrivateServer):
+        def launch(self) -> ServerProcess: ...
+        def is_ready(self) -> bool: ...
+    """
 
     host = "127.0.0.1"
     name: str

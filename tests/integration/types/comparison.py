@@ -16,64 +16,66 @@ from tests.integration.types.workload import Image, Log
 _BLOBS = {Kind.JSON, Kind.GEOMETRY, Kind.VECTOR}
 
 
-def differences(log: Log, found: Mapping[str, Images]) -> Iterator[str]:
+def differences(log: Log, decoded_images: Mapping[str, Images]) -> Iterator[str]:
     for table in log.tables:
-        for line in _differences(table, log, found[table.name]):
+        for line in _differences(table, log, decoded_images[table.name]):
             yield f"{table.name}: {line}"
 
 
-def _differences(table: Table, log: Log, found: Images) -> Iterator[str]:
+def _differences(table: Table, log: Log, decoded_images: Images) -> Iterator[str]:
     expected = log.images[table.name]
-    if found.error is not None:
-        yield f"not decoded: {found.error}"
+    if decoded_images.error is not None:
+        yield f"not decoded: {decoded_images.error}"
         return
     columns = table.all_columns
     names = [column.name if log.has_names else f"@{i}" for i, column in enumerate(columns, 1)]
-    if found.fields.names != names:
-        yield f"the columns are called {found.fields.names}, not {names}"
+    if decoded_images.fields.names != names:
+        yield f"the columns are called {decoded_images.fields.names}, not {names}"
         return
-    yield from _type_differences(log, columns, found.fields)
+    yield from _type_differences(log, columns, decoded_images.fields)
     changes = [image.change for image in expected]
-    if [image.change for image in found.images] != changes:
-        yield f"the changes are {_counted(found)}, not {dict(Counter(changes))}"
+    if [image.change for image in decoded_images.images] != changes:
+        yield f"the changes are {_counted(decoded_images)}, not {dict(Counter(changes))}"
         return
-    for number, (image, row) in enumerate(zip(expected, found.images, strict=True)):
+    for number, (image, row) in enumerate(zip(expected, decoded_images.images, strict=True)):
         for i, column in enumerate(columns):
             for line in _value_differences(log, table, i, column, image, row):
                 yield f"image {number} ({image.change}) {column.name} {column.ddl[:60]}: {line}"
 
 
-def _value_differences(log: Log, table: Table, i: int, column: Column, image: Image, found: RowImage) -> Iterator[str]:
+def _value_differences(
+    log: Log, table: Table, i: int, column: Column, image: Image, decoded_images: RowImage
+) -> Iterator[str]:
     setting = log.setting
-    if i in found.values:
+    if i in decoded_images.values:
         value = expected_value(log, column, image.row[i])
-        if found.values[i] != value:
-            yield f"{_short(found.values[i])}, but SELECT shows {_short(value)} {_short(image.row[i])}"
+        if decoded_images.values[i] != value:
+            yield f"{_short(decoded_images.values[i])}, but SELECT shows {_short(value)} {_short(image.row[i])}"
     elif not may_be_absent(log, table, column, image, i):
         yield "absent"
     if image.change != "update_postimage":
-        if i in found.changed:
+        if i in decoded_images.changed:
             yield "called changed without an image before it"
-    elif i in image.changed and i not in found.changed and not is_computed(log, column):
+    elif i in image.changed and i not in decoded_images.changed and not is_computed(log, column):
         yield "changed, but not called so"
-    elif i in found.changed - image.changed and setting.image == "FULL" and column.kind is not Kind.JSON:
+    elif i in decoded_images.changed - image.changed and setting.image == "FULL" and column.kind is not Kind.JSON:
         # The bytes of a document can change and its text stay.
         yield "called changed, but it is not"
 
 
 def tool_differences(
-    log: Log, found: Mapping[str, Images], printed: Mapping[str, Sequence[ToolImage]]
+    log: Log, decoded_images: Mapping[str, Images], printed: Mapping[str, Sequence[ToolImage]]
 ) -> Iterator[str]:
     """Between what was decoded and what mysqlbinlog printed, also in which columns an image carries."""
     for table in log.tables:
         name = table.name
-        for line in _tool_differences(table, log, found[name], printed.get(name, ())):
+        for line in _tool_differences(table, log, decoded_images[name], printed.get(name, ())):
             yield f"{name}: {line}"
 
 
-def _tool_differences(table: Table, log: Log, found: Images, printed: Sequence[ToolImage]) -> Iterator[str]:
-    if found.error is not None:
-        yield f"not decoded: {found.error}"
+def _tool_differences(table: Table, log: Log, decoded_images: Images, printed: Sequence[ToolImage]) -> Iterator[str]:
+    if decoded_images.error is not None:
+        yield f"not decoded: {decoded_images.error}"
         return
     columns = table.all_columns
     if not log.server.startswith("mariadb") and any(column.kind is Kind.GEOMETRY for column in columns):
@@ -81,11 +83,13 @@ def _tool_differences(table: Table, log: Log, found: Images, printed: Sequence[T
             yield "the tool reads GEOMETRY now: compare it"
         return
     changes = [image.change for image in printed]
-    if [image.change for image in found.images] != changes:
-        yield f"the changes are {_counted(found)}, by the tool {dict(Counter(changes))}"
+    if [image.change for image in decoded_images.images] != changes:
+        yield f"the changes are {_counted(decoded_images)}, by the tool {dict(Counter(changes))}"
         return
     before: Iterable[int] = ()
-    for number, (expected, row, image) in enumerate(zip(log.images[table.name], found.images, printed, strict=True)):
+    for number, (expected, row, image) in enumerate(
+        zip(log.images[table.name], decoded_images.images, printed, strict=True)
+    ):
         carried = {i for i, value in image.values.items() if value.is_whole or i in before}
         before = image.values.keys()
         if row.values.keys() != carried:
@@ -131,8 +135,8 @@ def is_left_out(log: Log, column: Column) -> bool:
     return log.server == "mariadb11" and column.generated
 
 
-def _counted(found: Images) -> dict[str, int]:
-    return dict(Counter(image.change for image in found.images))
+def _counted(decoded_images: Images) -> dict[str, int]:
+    return dict(Counter(image.change for image in decoded_images.images))
 
 
 def _short(value: Any) -> str:

@@ -29,10 +29,10 @@ def recorder_of(request: pytest.FixtureRequest) -> Iterator[RecorderOf]:
         return made[name][1]
 
     yield recorder
-    for server, one in made.values():
-        one.close()
+    for server, opened in made.values():
+        opened.close()
         if server.pid is not None:
-            execute(server, f"DROP DATABASE `{one.database}`")
+            execute(server, f"DROP DATABASE `{opened.database}`")
 
 
 @pytest.fixture(scope="session")

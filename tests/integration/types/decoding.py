@@ -52,17 +52,17 @@ def decoded(
     What of a JSON document the log has only changes of counts as not carried.
     """
     choice = replace(choice, partial_json="operations")
-    found = {table: Images() for table in tables}
+    images = {table: Images() for table in tables}
     for block in LogFile(path):
         for number, body in block.tables.items():
             name = table_name(body)
-            if name.schema == database and name.table in found and found[name.table].error is None:
+            if name.schema == database and name.table in images and images[name.table].error is None:
                 known = catalogue(name) if catalogue else None
                 try:
-                    _read(block, number, name, choice, known, found[name.table])
+                    _read(block, number, name, choice, known, images[name.table])
                 except PenstockError as error:
-                    found[name.table].error = error
-    return found
+                    images[name.table].error = error
+    return images
 
 
 def _read(

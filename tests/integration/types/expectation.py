@@ -29,22 +29,22 @@ _PLAIN: Mapping[Kind, pa.DataType] = {
 }
 
 
-def is_expected_type(log: Log, column: Column, found: pa.DataType) -> bool:
+def is_expected_type(log: Log, column: Column, data_type: pa.DataType) -> bool:
     match column.kind:
         case Kind.INTEGER:
-            return found == (_UNSIGNED if column.unsigned and log.has_signs else _SIGNED)[column.size]
+            return data_type == (_UNSIGNED if column.unsigned and log.has_signs else _SIGNED)[column.size]
         case Kind.DECIMAL:
             make = pa.decimal128 if column.size <= 38 else pa.decimal256
-            return found == make(column.size, column.scale)
+            return data_type == make(column.size, column.scale)
         case Kind.TEXT:
-            return found == (pa.string() if log.has_charsets else pa.binary())
+            return data_type == (pa.string() if log.has_charsets else pa.binary())
         case Kind.ADDRESS:
-            return found == (pa.string() if log.with_catalogue else pa.binary())
+            return data_type == (pa.string() if log.with_catalogue else pa.binary())
         case Kind.ENUM | Kind.SET:
             number = pa.uint16() if column.kind is Kind.ENUM else pa.uint64()
-            return found == (pa.string() if log.has_labels(column) else number)
+            return data_type == (pa.string() if log.has_labels(column) else number)
         case kind:
-            return found == _PLAIN[kind]
+            return data_type == _PLAIN[kind]
 
 
 def expected_value(log: Log, column: Column, shown: Shown) -> Any:

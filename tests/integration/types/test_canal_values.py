@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from penstock.testing import DatabaseServer
-from tests.integration.test_canal_clients import connect
-from tests.integration.test_canal_port import listening
 from tests.integration.types.column import Column, Kind, Table
 from tests.integration.types.expectation import readable
 from tests.integration.types.setting import FACTS, every_setting
 from tests.integration.types.workload import Image, Recorder, Shown
 from tests.services.canal_client import Driver
+from tests.support.canal_port import connect, listening
 from tests.support.capture import poll
 from tests.twins.canal import canal_decimal, java_real
 
@@ -69,19 +68,19 @@ def images_of(row: Any, kind: str) -> Iterator[list[Any]]:
         yield row["after"]
 
 
-def differences(table: Table, found: Sequence[list[Any]], expected: Sequence[Image]) -> Iterator[str]:
-    columns = {column.name: (place, column) for place, column in enumerate(table.all_columns)}
-    for number, (image, wanted) in enumerate(zip(found, expected, strict=True)):
-        for one in image:
-            if one["name"] not in columns:
+def differences(table: Table, rows: Sequence[list[Any]], expected: Sequence[Image]) -> Iterator[str]:
+    columns = {column.name: (index, column) for index, column in enumerate(table.all_columns)}
+    for number, (image, wanted) in enumerate(zip(rows, expected, strict=True)):
+        for cell in image:
+            if cell["name"] not in columns:
                 continue
-            place, column = columns[one["name"]]
-            text, where = text_of(column, wanted.row[place]), f"{table.name}.{column.name} {number}"
-            if column.kind is not Kind.VECTOR and (None if one["isNull"] else one["value"]) != text:
-                yield f"{where}: {one['value']!r}, not {text!r}"
+            index, column = columns[cell["name"]]
+            text, where = text_of(column, wanted.row[index]), f"{table.name}.{column.name} {number}"
+            if column.kind is not Kind.VECTOR and (None if cell["isNull"] else cell["value"]) != text:
+                yield f"{where}: {cell['value']!r}, not {text!r}"
             kind = type_of(column, text)
-            if kind is not None and one["sqlType"] != kind:
-                yield f"{where}: type {one['sqlType']}, not {kind}"
+            if kind is not None and cell["sqlType"] != kind:
+                yield f"{where}: type {cell['sqlType']}, not {kind}"
 
 
 @pytest.mark.canal_java
@@ -96,17 +95,17 @@ def test_the_java_client_gets_what_a_select_shows(
         connect(java, port.port, f"{recorder.database}\\..*")
         log = recorder.record(every_setting(name)[0])
         wanted = {table: len(images) for table, images in log.images.items()}
-        found: dict[str, list[list[Any]]] = {table: [] for table in wanted}
+        rows: dict[str, list[list[Any]]] = {table: [] for table in wanted}
 
         def is_all() -> bool:
             message = java.ask("getWithoutAck", 2000)
             for entry in message["entries"]:
-                if entry["table"] in found and not entry["change"]["isDdl"]:
+                if entry["table"] in rows and not entry["change"]["isDdl"]:
                     for row in entry["change"]["rows"]:
-                        found[entry["table"]] += images_of(row, entry["eventType"])
+                        rows[entry["table"]] += images_of(row, entry["eventType"])
             java.ask("ack", message["id"])
-            return all(len(found[table]) >= count for table, count in wanted.items())
+            return all(len(rows[table]) >= count for table, count in wanted.items())
 
-        assert poll(is_all, 200), {table: (len(found[table]), count) for table, count in wanted.items()}
-    shown = [line for table in log.tables for line in differences(table, found[table.name], log.images[table.name])]
+        assert poll(is_all, 200), {table: (len(rows[table]), count) for table, count in wanted.items()}
+    shown = [line for table in log.tables for line in differences(table, rows[table.name], log.images[table.name])]
     assert not shown, f"{len(shown)}\n" + "\n".join(shown[:40])

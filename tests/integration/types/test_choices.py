@@ -23,10 +23,10 @@ def test_dates_as_text_and_labels_as_numbers_are_what_a_select_shows(
     name: str, recorder_of: Callable[[str], Recorder]
 ) -> None:
     log = recorder_of(name).record(Setting(metadata=FACTS[name].metadata[0]), _TABLES)
-    found = decoded(log.path, log.database, _TABLES, DecodeOptions(dates="text", labels="number"))
+    images_by_table = decoded(log.path, log.database, _TABLES, DecodeOptions(dates="text", labels="number"))
     compared = 0
     for table in log.tables:
-        images = found[table.name]
+        images = images_by_table[table.name]
         assert images.error is None
         for i, column in enumerate(table.all_columns):
             if column.kind in _TEMPORAL:
@@ -45,10 +45,10 @@ def test_dates_as_text_and_labels_as_numbers_are_what_a_select_shows(
 @servers
 def test_a_date_that_no_calendar_has_can_be_an_error(name: str, recorder_of: Callable[[str], Recorder]) -> None:
     log = recorder_of(name).record(Setting(metadata=FACTS[name].metadata[0]), ("moments", "odd_dates"))
-    found = decoded(log.path, log.database, ("moments", "odd_dates"), DecodeOptions(dates="error"))
-    assert found["moments"].error is None
-    assert len(found["moments"].images) == len(log.images["moments"])
-    message = str(found["odd_dates"].error)
+    images = decoded(log.path, log.database, ("moments", "odd_dates"), DecodeOptions(dates="error"))
+    assert images["moments"].error is None
+    assert len(images["moments"].images) == len(log.images["moments"])
+    message = str(images["odd_dates"].error)
     column = "date" if FACTS[name].metadata[0] == "FULL" else "@3"
     assert f"odd_dates: column {column} is 0000-00-00" in message
     assert log.path.name in message

@@ -42,9 +42,9 @@ def catalogue_of(server: DatabaseServer, database: str) -> Callable[[TableSchema
         catalogue = read_catalogue(cursor, [database])
 
     def find(table: TableSchema) -> TableDefinition:
-        found = catalogue.find(table.name)
-        assert found is not None
-        return found
+        definition = catalogue.find(table.name)
+        assert definition is not None
+        return definition
 
     return find
 
@@ -72,11 +72,11 @@ def test_completed_is_what_a_server_with_full_metadata_sends(
         fields = sorted(fields_of(body))
         for kept in ((), (MapField.SIGNEDNESS,), (MapField.SIGNEDNESS, *_charsets(fields)), tuple(fields)):
             stripped = without_fields(body, {*fields} - {*kept})
-            found = parse_table_map(complete_table_map(stripped, find(logged), version), version)
-            columns = [_as_server(*pair) for pair in zip(found.columns, logged.columns, strict=True)]
+            completed = parse_table_map(complete_table_map(stripped, find(logged), version), version)
+            columns = [_as_server(*pair) for pair in zip(completed.columns, logged.columns, strict=True)]
             for ours, theirs in zip(columns, logged.columns, strict=True):
                 assert ours == theirs, f"{logged.name} with {kept}"
-            assert replace(found, columns=logged.columns) == logged
+            assert replace(completed, columns=logged.columns) == logged
 
 
 def _charsets(fields: list[int]) -> list[int]:
@@ -122,7 +122,7 @@ def test_another_version_of_the_table_is_told(
         table = find(logged)
         complete = parse_table_map(complete_table_map(body, table, version), version)
         assert [column.name for column in complete.columns] == [field.name for field in table.fields]
-        one, *rest = table.fields
-        for wrong in ((*rest,), (replace(one, is_nullable=not one.is_nullable), *rest)):
+        first, *rest = table.fields
+        for wrong in ((*rest,), (replace(first, is_nullable=not first.is_nullable), *rest)):
             with pytest.raises(SchemaError, match=f"table {logged.name} is not what the schema history says"):
                 complete_table_map(body, replace(table, fields=wrong), version)

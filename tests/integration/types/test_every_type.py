@@ -43,24 +43,24 @@ def log(request: pytest.FixtureRequest, recorder_of: Callable[[str], Recorder]) 
 
 
 @pytest.fixture(scope="module")
-def found(log: Log) -> Mapping[str, Images]:
+def decoded_images(log: Log) -> Mapping[str, Images]:
     return decoded(log.path, log.database, log.images)
 
 
-def test_decoded_values_are_what_a_select_shows(log: Log, found: Mapping[str, Images]) -> None:
-    _assert_none(log, differences(log, found))
+def test_decoded_values_are_what_a_select_shows(log: Log, decoded_images: Mapping[str, Images]) -> None:
+    _assert_none(log, differences(log, decoded_images))
 
 
 def test_decoded_values_are_what_the_servers_own_tool_prints(
-    log: Log, found: Mapping[str, Images], binlog_tool_of: Callable[[str], list[str]]
+    log: Log, decoded_images: Mapping[str, Images], binlog_tool_of: Callable[[str], list[str]]
 ) -> None:
     printed = tool_images(binlog_tool_of(log.server), log.path, log.database)
-    _assert_none(log, tool_differences(log, found, printed))
+    _assert_none(log, tool_differences(log, decoded_images, printed))
 
 
 def _assert_none(log: Log, lines: Iterable[str]) -> None:
     """Not the first difference alone: which columns and images differ says what is wrong."""
     lines = iter(lines)
     shown = list(islice(lines, _SHOWN))
-    more = sum(1 for _ in lines)
-    assert not shown, "\n".join([f"{log.server} {log.setting}", *shown, f"and {more} more" if more else ""])
+    rest = sum(1 for _ in lines)
+    assert not shown, "\n".join([f"{log.server} {log.setting}", *shown, f"and {rest} more" if rest else ""])

@@ -42,10 +42,10 @@ def test_values_of_16_megabytes(server: DatabaseServer, database: Callable[[Data
         cursor.execute("SELECT id, SHA2(m, 256), SHA2(l, 256), SHA2(t, 256) FROM large ORDER BY id")
         expected = cursor.fetchall()
     execute(server, "FLUSH BINARY LOGS")
-    found = decoded(server.data / file, name, ["large"])["large"]
-    assert found.error is None
-    assert len(found.images) == len(_ROWS)
-    for image, (key, *digests) in zip(found.images, expected, strict=True):
+    images = decoded(server.data / file, name, ["large"])["large"]
+    assert images.error is None
+    assert len(images.images) == len(_ROWS)
+    for image, (key, *digests) in zip(images.images, expected, strict=True):
         assert image.values[0] == key
         assert [_digest(image.values[i]) for i in (1, 2, 3)] == digests
 

@@ -32,14 +32,14 @@ def test_temporal_types_of_before_mariadb_10_1(
 def test_temporal_types_of_before_mariadb_10_1_with_fractions_are_refused(
     mariadb: MariaDB, database: Callable[[DatabaseServer], str]
 ) -> None:
-    """Their values would be read at wrong places, so an error must come before any of them."""
+    """Their values would be read at wrong positions, so an error must come before any of them."""
     tables = moment.old_moments_with_fractions()
     with _global(mariadb, "mysql56_temporal_format", "OFF", "ON"):
         recorder = Recorder(mariadb, "mariadb", database(mariadb), tables)
         log = recorder.record(Setting())
         recorder.close()
-    found = decoded(log.path, log.database, log.images)
-    assert not [name for name, images in found.items() if images.error is None or images.images]
+    images_by_table = decoded(log.path, log.database, log.images)
+    assert not [name for name, images in images_by_table.items() if images.error is None or images.images]
 
 
 def test_columns_that_zlib_wraps_itself(
@@ -81,9 +81,9 @@ def test_vectors(mariadb11: MariaDB, database: Callable[[DatabaseServer], str]) 
 def _assert_agreement(recorder: Recorder, tool: list[str]) -> None:
     log = recorder.record(Setting())
     recorder.close()
-    found = decoded(log.path, log.database, log.images)
-    assert not list(differences(log, found))
-    assert not list(tool_differences(log, found, tool_images(tool, log.path, log.database)))
+    images = decoded(log.path, log.database, log.images)
+    assert not list(differences(log, images))
+    assert not list(tool_differences(log, images, tool_images(tool, log.path, log.database)))
 
 
 @contextmanager

@@ -49,8 +49,8 @@ def test_a_value_of_a_snapshot_is_that_of_the_stream_and_of_a_select(
         differences: list[str] = []
         for table in log.tables:
             assert streamed[table.name].error is None
-            found = _snapshot(server, log, table, choice, streamed[table.name].schema)
-            differences += _differences(log, table, found, streamed[table.name], choice)
+            snapshot = _snapshot(server, log, table, choice, streamed[table.name].schema)
+            differences += _differences(log, table, snapshot, streamed[table.name], choice)
     assert not differences, "\n".join(differences[:40])
 
 
@@ -66,13 +66,13 @@ def _snapshot(
     return pa.Table.from_batches(batches, snapshot.schema).sort_by("id")
 
 
-def _differences(log: Log, table: Table, found: pa.Table, streamed: Any, choice: DecodeOptions) -> list[str]:
+def _differences(log: Log, table: Table, snapshot: pa.Table, streamed: Any, choice: DecodeOptions) -> list[str]:
     lines: list[str] = []
     expected_names = [column.name for column in table.all_columns]
-    assert found.column_names == expected_names
-    columns = [comparable(found.column(i).combine_chunks()) for i in range(found.num_columns)]
+    assert snapshot.column_names == expected_names
+    columns = [comparable(snapshot.column(i).combine_chunks()) for i in range(snapshot.num_columns)]
     for i, column in enumerate(table.all_columns):
-        kind = found.schema.field(i).type
+        kind = snapshot.schema.field(i).type
         if streamed.fields.field(i).type != kind:
             lines.append(
                 f"{table.name}.{column.name}: {kind} in the snapshot, {streamed.fields.field(i).type} streamed"

@@ -43,10 +43,10 @@ def test_tables_at_the_limits(
         unusual.with_many_nulls(),
     ]
     log = _recorded(request.getfixturevalue(name), name, database, tables)
-    found = decoded(log.path, log.database, log.images)
-    assert not list(differences(log, found))
+    images = decoded(log.path, log.database, log.images)
+    assert not list(differences(log, images))
     printed = tool_images(binlog_tool_of(name), log.path, log.database)
-    assert not list(tool_differences(log, found, printed))
+    assert not list(tool_differences(log, images, printed))
 
 
 @pytest.mark.parametrize("name", ["mysql57", "mysql80"])

@@ -36,5 +36,5 @@ def test_what_the_log_leaves_out_is_in_the_catalogue(
         def catalogue(table: TableName) -> TableSchema:
             return read_live_schema(cursor, table)
 
-        found = decoded(log.path, log.database, log.images, catalogue=catalogue)
-    assert not list(differences(log, found))
+        images = decoded(log.path, log.database, log.images, catalogue=catalogue)
+    assert not list(differences(log, images))

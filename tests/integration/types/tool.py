@@ -59,16 +59,16 @@ def tool_images(command: Sequence[str], path: Path, database: str) -> Mapping[st
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode("utf-8", "replace")
-    found: dict[str, list[ToolImage]] = {}
+    images: dict[str, list[ToolImage]] = {}
     for table, image in _images(done.stdout, database.encode()):
-        found.setdefault(table, []).append(image)
-    return found
+        images.setdefault(table, []).append(image)
+    return images
 
 
 def _images(output: bytes, database: bytes) -> Iterator[tuple[str, ToolImage]]:
     statement, table = b"", ""
     image: ToolImage | None = None
-    # A value that goes on in another line does so after a line break that no value holds otherwise.
+    # A value that continues in another line does so after a line break that no value holds otherwise.
     for line in output.replace(b"\n###      ", b" ").split(b"\n"):
         if not line.startswith(b"### "):
             continue

@@ -106,7 +106,7 @@ def _is_bytes(column: Column, printed: ToolValue, stored: bytes) -> bool:
     if column.kind in {Kind.BINARY, Kind.ADDRESS}:
         stored = stored.rstrip(b"\0")
     if "COMPRESSED" in printed.kind:
-        return _expanded(_HIDDEN.sub(lambda found: bytes.fromhex(found[1].decode()), printed.text[1:-1])) == stored
+        return _expanded(_HIDDEN.sub(lambda match: bytes.fromhex(match[1].decode()), printed.text[1:-1])) == stored
     return printed.text in {_escaped(stored, like_mysql=True), _escaped(stored, like_mysql=False)}
 
 
@@ -115,15 +115,15 @@ def _escaped(raw: bytes, *, like_mysql: bool) -> bytes:
     if like_mysql:
         raw = raw.replace(b"\\", b"\\\\").replace(b"'", b"\\'")
     letters = _LETTERS if like_mysql else {}
-    return b"'" + _CONTROL.sub(lambda found: letters.get(found[0], b"\\x%02x" % found[0][0]), raw) + b"'"
+    return b"'" + _CONTROL.sub(lambda match: letters.get(match[0], b"\\x%02x" % match[0][0]), raw) + b"'"
 
 
 def _unescaped(text: bytes) -> bytes:
     """What `_escaped` was made from, like MySQL."""
     letters = {letter[1:]: plain for plain, letter in _LETTERS.items()}
 
-    def plain_of(found: "re.Match[bytes]") -> bytes:
-        what = found[1]
+    def plain_of(match: "re.Match[bytes]") -> bytes:
+        what = match[1]
         return bytes.fromhex(what[1:].decode()) if len(what) == 3 else letters.get(what, what)
 
     return _ESCAPED.sub(plain_of, text)

@@ -66,7 +66,7 @@ def column_shown(column):
 
 for line in sys.stdin:
     try:
-        found = answer(line.split())
+        result = answer(line.split())
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer
-        found = {"error": repr(error)}
-    print(json.dumps(found), file=out, flush=True)
+        result = {"error": repr(error)}
+    print(json.dumps(result), file=out, flush=True)

@@ -1,4 +1,4 @@
-"""ALTER TABLE: columns, their places and names, many clauses at once."""
+"""ALTER TABLE: columns, their positions and names, many clauses at once."""
 
 from tests.support.ddl_cases.topic import Topic
 

@@ -45,8 +45,8 @@ class Reading:
         if batch.start != self.end:
             assert batch.start == self.boundary, f"got {batch.start} after {self.end}; acked was {self.boundary}"
             self.begun_again += 1
-            place = (self.boundary.file_number, self.boundary.offset)
-            while self.events and self.events[-1][:2] >= place:
+            key = (self.boundary.file_number, self.boundary.offset)
+            while self.events and self.events[-1][:2] >= key:
                 self.events.pop()
         for block in batch.blocks:
             self.events += events_of(block)
@@ -114,7 +114,7 @@ class Connections(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         is_capture = str(record.threadName).startswith("penstock-capture")
-        self.count += is_capture and record.msg.startswith("following the log")
+        self.count += is_capture and record.msg.startswith("following the binlog")
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -180,18 +180,18 @@ class Scenario:
             self.workload.write(50)
 
     def check(self) -> None:
-        """What the client got is what the server has in its files, up to the last place that it acked."""
+        """What the client got is what the server has in its files, up to the last position that it acked."""
         start, end = self.reading.start, self.reading.boundary
         assert start is not None
         assert end is not None
         keep_all(self.server, self.kept)
         expected = events_between(self.kept, start, end)
         events = self.reading.events
-        place = next(
+        event = next(
             (i for i, (ours, theirs) in enumerate(zip(events, expected, strict=False)) if ours != theirs), None
         )
-        if place is not None:
-            raise AssertionError(f"event {place}: got {events[place][:2]}, the server has {expected[place][:2]}")
+        if event is not None:
+            raise AssertionError(f"event {event}: got {events[event][:2]}, the server has {expected[event][:2]}")
         assert len(events) == len(expected)
         assert len(expected) > _ENOUGH, "too little was written to show anything"
 

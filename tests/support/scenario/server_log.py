@@ -1,4 +1,4 @@
-"""A server's own log as plain Python reads it: each event with its place, out of the server's files.
+"""A server's own log as plain Python reads it: each event with its position, out of the server's files.
 
 Invariant: nothing of Penstock's reading is used but the expanding of what is compressed in the log.
 """
@@ -79,8 +79,8 @@ def events_of(block: Block) -> list[Event]:
     """What was captured, in the same shape."""
     data, starts, sizes = block.raw
     number, raw = block.start.file_number, data.tobytes()
-    places = zip(block.column("position").tolist(), starts.tolist(), sizes.tolist(), strict=True)
-    return [(number, at, raw[start : start + size]) for at, start, size in places]
+    spans = zip(block.column("position").tolist(), starts.tolist(), sizes.tolist(), strict=True)
+    return [(number, at, raw[start : start + size]) for at, start, size in spans]
 
 
 def keep_closed(server: DatabaseServer, folder: Path) -> None:

@@ -43,8 +43,8 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 import importlib.util
-found = importlib.util.find_spec
-importlib.util.find_spec = lambda name, package=None: None if name in {OPTIONAL!r} else found(name, package)
+find_spec = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name in {OPTIONAL!r} else find_spec(name, package)
 """
 
 

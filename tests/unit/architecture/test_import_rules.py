@@ -37,18 +37,18 @@ ALLOWED = {
     "render": {"model", "config", "binlog", "schema", "filter", "inspect", "canal"},
     "queue": {"model", "config"},
     "search": {"model", "config"},
-    "document": {"model", "config", "search"},
+    "document": {"model", "config", "binlog", "schema", "snapshot", "render", "search"},
     "watch": {"model", "config"},
     "testing": set(),
     "spark": {
         "model", "config", "binlog", "filter", "schema", "source", "snapshot", "client", "render", "document", "search",
-        "queue", "watch",
+        "coordinate", "queue", "watch",
     },
     "console": {"model", "config", "client"},
-    "demo": {"model", "config", "source", "server", "document", "search", "spark", "testing"},
+    "demo": {"model", "config", "source", "snapshot", "server", "document", "search", "spark", "testing"},
     "cli": {
         "model", "config", "binlog", "filter", "source", "inspect", "render", "demo", "server", "spark", "instance",
-        "meta", "client", "snapshot",
+        "meta", "client", "snapshot", "search", "document", "coordinate",
     },
 }  # fmt: skip
 
@@ -86,7 +86,7 @@ def imports_of(source: str, room: str) -> Iterator[tuple[str, int]]:
 
 
 def violations(source: str, room: str) -> list[str]:
-    found: list[str] = []
+    messages: list[str] = []
     for name, line in imports_of(source, room):
         top, _, rest = name.partition(".")
         target = rest.partition(".")[0]
@@ -96,10 +96,10 @@ def violations(source: str, room: str) -> list[str]:
             and target not in {room, "errors", "disk", "backoff", "local_process", "deferred_signals", "__version__"}
         ):
             if target not in ALLOWED[room]:
-                found.append(f"line {line}: {room} may not import penstock.{target}")
+                messages.append(f"line {line}: {room} may not import penstock.{target}")
         elif top in ONLY_IN and room not in ONLY_IN[top]:
-            found.append(f"line {line}: only {', '.join(sorted(ONLY_IN[top]))} may import {top}, not {room}")
-    return found
+            messages.append(f"line {line}: only {', '.join(sorted(ONLY_IN[top]))} may import {top}, not {room}")
+    return messages
 
 
 def modules() -> list[Path]:

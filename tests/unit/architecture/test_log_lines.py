@@ -11,7 +11,9 @@ SOURCE = Path(__file__).parents[3] / "src" / "penstock"
 METHODS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 # What works for an instance, or for a client of one.
 ROOMS = ("capture", "client", "filter", "group", "instance", "meta", "schema", "source", "store")
-FILES = ("coordinate/client_lock.py", "coordinate/election.py", "coordinate/handover.py", "server/flight/errors.py")
+# An election names by its label what it is about: a destination, or a pipeline.
+FILES = ("coordinate/client_lock.py", "server/flight/errors.py")
+ELECTIONS = ("coordinate/callbacks.py", "coordinate/election.py", "coordinate/election_state.py")
 # They read tables of a source for whoever asks: a snapshot or an index sync, of which no instance need know.
 WITHOUT_INSTANCE = {"source/query.py", "source/visibility.py"}
 
@@ -37,6 +39,17 @@ def files_of_instances() -> list[str]:
 def test_a_log_line_of_an_instance_names_its_destination(name: str) -> None:
     lacking = [f"{name}:{line}: {text}" for line, text in log_lines(SOURCE / name) if "destination=%" not in text]
     assert not lacking, lacking
+
+
+@pytest.mark.parametrize("name", ELECTIONS)
+def test_a_log_line_of_an_election_has_its_label(name: str) -> None:
+    calls = [
+        ast.unparse(node)
+        for node in ast.walk(ast.parse((SOURCE / name).read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("log.")
+    ]
+    assert calls
+    assert not [call for call in calls if "label" not in call]
 
 
 def test_a_log_line_begins_with_an_event_and_not_with_a_value() -> None:

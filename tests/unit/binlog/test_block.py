@@ -98,11 +98,11 @@ def test_events_can_be_chosen_and_put_together_again(log: LogWriter, data: st.Da
     (whole,) = read(log)
     part = whole.slice(data.draw(st.integers(0, len(whole) - 1)), len(whole))
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(part), max_size=len(part))))
-    one, other = part.filter(mask), part.filter(~mask)
-    assert events_of(one) == [event for event, is_chosen in zip(events_of(part), mask, strict=True) if is_chosen]
-    both = one.prepend(other)
+    kept, other = part.filter(mask), part.filter(~mask)
+    assert events_of(kept) == [event for event, is_chosen in zip(events_of(part), mask, strict=True) if is_chosen]
+    both = kept.prepend(other)
     assert both.checksum is None
-    assert both.events.equals(pa.Table.from_batches([other.events, one.events]).combine_chunks().to_batches()[0])
+    assert both.events.equals(pa.Table.from_batches([other.events, kept.events]).combine_chunks().to_batches()[0])
     order = np.argsort(np.concatenate([np.flatnonzero(~mask), np.flatnonzero(mask)]))
     assert both.take(order).events.equals(part.events)
     assert part.filter(np.ones(len(part), np.bool_)) is part

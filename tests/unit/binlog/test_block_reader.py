@@ -177,9 +177,9 @@ def test_a_table_map_that_cannot_be_read_is_named_at_its_rows() -> None:
     log.data[at] = 251  # the type LONG_BLOB; its metadata says so
     log.data[at + 2] = 9
     (block,) = read(log)
-    place = int(block.column("position")[2])
+    offset = int(block.column("position")[2])
     says = r"WRITE_ROWS_V1 of table id 7: TABLE_MAP of shop\.notes: column text is a BLOB with the metadata 09"
-    with pytest.raises(BinlogError, match=rf"^binlog\.000001:{place} {says}; bytes there: 09 "):
+    with pytest.raises(BinlogError, match=rf"^binlog\.000001:{offset} {says}; bytes there: 09 "):
         block.schema_of(7)
 
 

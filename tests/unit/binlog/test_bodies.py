@@ -18,22 +18,22 @@ SOURCE = "6fc60d7ee0fa11f1bb2902fc00000001"
 
 
 def statement(status: str, text: bytes = b"SELECT 1") -> QueryBody:
-    found = parse_body(2, ev.query(text, "d", bytes.fromhex(status)))
-    assert isinstance(found, QueryBody)
-    return found
+    body = parse_body(2, ev.query(text, "d", bytes.fromhex(status)))
+    assert isinstance(body, QueryBody)
+    return body
 
 
 def test_a_statement_of_mysql() -> None:
-    found = statement(MYSQL_STATUS)
-    assert (found.database, found.text, found.thread) == ("d", "SELECT 1", 7)
-    assert (found.sql_mode, found.charset, found.collation) == (0x45A00020, "utf8mb4", 255)
-    assert (found.time_zone, found.microseconds, found.databases) == ("+02:00", 567_025, ("d",))
+    body = statement(MYSQL_STATUS)
+    assert (body.database, body.text, body.thread) == ("d", "SELECT 1", 7)
+    assert (body.sql_mode, body.charset, body.collation) == (0x45A00020, "utf8mb4", 255)
+    assert (body.time_zone, body.microseconds, body.databases) == ("+02:00", 567_025, ("d",))
 
 
 def test_a_statement_of_mariadb() -> None:
-    found = statement(MARIADB_STATUS)
-    assert (found.sql_mode, found.charset, found.collation) == (0x54200000, "utf8mb4", 45)
-    assert (found.time_zone, found.microseconds) == ("+02:00", 396_160)
+    body = statement(MARIADB_STATUS)
+    assert (body.sql_mode, body.charset, body.collation) == (0x54200000, "utf8mb4", 45)
+    assert (body.time_zone, body.microseconds) == ("+02:00", 396_160)
 
 
 def test_a_statement_is_in_the_charset_of_its_client() -> None:
@@ -90,12 +90,12 @@ def test_other_events(kind: int, body: str, expected: Any) -> None:
 
 def test_previous_gtids_with_and_without_tags() -> None:
     ranges = "0100000000000000" + "0100000000000000" + "0300000000000000"
-    one = "0100000000000000" + "0100000000000000" + "0200000000000000"
+    single = "0100000000000000" + "0100000000000000" + "0200000000000000"
     name = "6fc60d7e-e0fa-11f1-bb29-02fc00000001"
     plain = "0100000000000000" + SOURCE + ranges
     assert parse_body(35, bytes.fromhex(plain)) == GtidsBody(f"{name}:1-2")
     tagged = "0103000000000001" + SOURCE + "00" + ranges + SOURCE + "08626c7565" + ranges
-    tagged += SOURCE + "0e7265645f746167" + one
+    tagged += SOURCE + "0e7265645f746167" + single
     assert parse_body(35, bytes.fromhex(tagged)) == GtidsBody(f"{name}:1-2,{name}:blue:1-2,{name}:red_tag:1")
 
 

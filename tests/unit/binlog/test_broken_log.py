@@ -30,20 +30,20 @@ def batches_until_error(log: LogWriter, data: bytes, sizes: list[int], *, verify
     reader = BlockReader(START, verify=verify, block_bytes=512)
     reader.expect_checksum(is_on=log.is_checksummed)
     table = tables_of(log).get("orders")
-    found, message = list[pa.RecordBatch](), "binlog.000001:0 "
+    batches, message = list[pa.RecordBatch](), "binlog.000001:0 "
     try:
         for block in feed(reader, data, sizes):
             if table is not None:
-                found += decode_changes(block, table.name, arrow_fields_of_table(table))
+                batches += decode_changes(block, table.name, arrow_fields_of_table(table))
     except BinlogError as error:
         message = str(error)
     except SchemaError as error:
         # A column that is not decoded is named by itself: another reader may leave it out.
         message = re.sub("^column shop.orders.c", "binlog.000001:0 ", str(error))
     assert _COORDINATES.match(message), message
-    for batch in found:
+    for batch in batches:
         batch.validate()
-    return found
+    return batches
 
 
 @examples(150)
@@ -60,11 +60,11 @@ def test_with_checksums_nothing_broken_gets_through(log: LogWriter, data: st.Dat
     whole, flipped = bytes(log.data), bytearray(log.data)
     first = int.from_bytes(whole[9:13], "little")
     flipped[data.draw(st.integers(first, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
-    written, found = (
+    written, read_back = (
         [row for batch in batches_until_error(log, bytes(raw), [], verify=True) for row in batch.to_pylist()]
         for raw in (whole, flipped)
     )
-    assert found == written[: len(found)]
+    assert read_back == written[: len(read_back)]
 
 
 @examples(150)
@@ -114,7 +114,7 @@ def reading(raw: bytes) -> None:
         ),
     ],
 )
-def test_what_cannot_be_read_is_named_with_its_place(kind: int, body: bytes, says: str) -> None:
+def test_what_cannot_be_read_is_named_with_its_position(kind: int, body: bytes, says: str) -> None:
     start = 4 + len(LogWriter().open().data)
     raw = event(kind, body, Header(start))
     expected = rf"^binlog\.000001:\d+ {re.escape(says)}.*; bytes there: [0-9a-f ]+$"

@@ -63,24 +63,24 @@ def test_an_error_that_does_not_say_all_is_a_finding(
         raise error
 
     monkeypatch.setattr(reading, "decode_changes", fails)
-    one = Mutant("mysql9", (), (SEEDS / "mysql9.binlog").read_bytes(), verify=True)
+    mutation = Mutant("mysql9", (), (SEEDS / "mysql9.binlog").read_bytes(), verify=True)
     if isinstance(outcome, str):
-        assert outcome_of(one) == outcome
+        assert outcome_of(mutation) == outcome
         return
     with pytest.raises(outcome):
-        outcome_of(one)
+        outcome_of(mutation)
 
 
 def test_payloads_lie_and_rows_come_in_fragments() -> None:
     some = [mutant(_SEED, number) for number in range(1500)]
-    assert len([one for one in some if "misdeclare" in one.what and "compressed" in one.log]) > 20
-    assert len([one for one in some if "in_fragments" in one.what]) > 20
+    assert len([mutation for mutation in some if "misdeclare" in mutation.what and "compressed" in mutation.log]) > 20
+    assert len([mutation for mutation in some if "in_fragments" in mutation.what]) > 20
 
 
 def test_mutants_can_be_made_again_and_differ() -> None:
     some = [mutant(_SEED, number) for number in range(300)]
     assert some == [mutant(_SEED, number) for number in range(300)]
-    assert len({one.data for one in some}) > 250
+    assert len({mutation.data for mutation in some}) > 250
     assert mutant(_SEED + 1, 0) != some[0]
-    assert {one.log for one in some} > {path.stem for path in SEEDS.glob("*.binlog")}
+    assert {mutation.log for mutation in some} > {path.stem for path in SEEDS.glob("*.binlog")}
     assert len(source_logs()) > len(list(SEEDS.iterdir()))

@@ -124,7 +124,7 @@ def test_a_column_that_became_wider_is_read_in_its_new_type() -> None:
 
 
 @pytest.mark.parametrize("other", [WireType.TINY, WireType.DATE])
-def test_an_altered_column_stops_with_its_place(other: WireType) -> None:
+def test_an_altered_column_stops_with_its_position(other: WireType) -> None:
     (block,) = one_event(INSERT, [_ROW])
     fields = arrow_fields_of_table(replace(ORDERS, columns=(Column("id", other), *ORDERS.columns[1:])))
     with pytest.raises(SchemaError, match=r"shop\.orders\.id is int32 at binlog\.000001:\d+.*altered"):
@@ -157,7 +157,7 @@ def test_commit_version_is_the_sequence_of_the_transaction() -> None:
 
 
 @pytest.mark.parametrize(("number", "value"), [(2, 3), (3, 0b1000)])
-def test_a_value_without_label_is_refused_with_its_place(number: int, value: int) -> None:
+def test_a_value_without_label_is_refused_with_its_position(number: int, value: int) -> None:
     """ENUM and SET of a table map that does not fit the rows."""
     cells: list[object] = list(_ROW)
     cells[number] = "three" if number == 2 else ["d"]

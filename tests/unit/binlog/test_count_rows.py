@@ -10,13 +10,13 @@ from penstock.binlog.events.file import LogFile
 from penstock.binlog.rows import count
 from penstock.binlog.rows.count import count_rows
 from penstock.model import ChangeKind, Column, TableName, TableSchema, WireType
+from tests.support.rows_events import rows_events, wires_of
 from tests.twins import locate as twin
 from tests.twins.event import MAGIC
 from tests.twins.feed import read
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
 from tests.twins.strategy import broken, examples, logs
-from tests.unit.binlog.test_locate import rows_events, wires_of
 
 _ONCE = {ChangeKind.INSERT, ChangeKind.DELETE, ChangeKind.UPDATE_POSTIMAGE}
 _UPDATES = {24, 31, 39}
@@ -27,14 +27,14 @@ _UPDATES = {24, 31, 39}
 def test_a_block_has_as_many_rows_as_were_written(tmp_path: Path, log: LogWriter) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes(MAGIC + bytes(log.data))
-    found = sum(count_rows(block) for block in LogFile(path))
-    assert found == sum(image.kind in _ONCE for image in log.images)
+    count = sum(count_rows(block) for block in LogFile(path))
+    assert count == sum(image.kind in _ONCE for image in log.images)
 
 
 def counted(table: TableSchema, events: list[bytes], checksum: int) -> list[int]:
     """The rows of each event."""
     wires = [(*wire, column.type is WireType.JSON) for wire, column in zip(wires_of(table), table.columns, strict=True)]
-    sizes = np.array([len(one) for one in events], np.int64)
+    sizes = np.array([len(event) for event in events], np.int64)
     starts = np.cumsum(sizes) - sizes
     firsts = np.array([0, len(wires)], np.int64)
     columns = np.array(wires, np.int64).reshape(-1, 3)
@@ -57,16 +57,16 @@ def expected(table: TableSchema, events: list[bytes], checksum: int) -> list[int
 
 @examples(60)
 @given(rows_events(st.integers(1, 20)))
-def test_events_count_as_the_twin_finds_rows_in_them(found: tuple[TableSchema, list[bytes], bool]) -> None:
-    table, events, is_checksummed = found
+def test_events_count_as_the_twin_finds_rows_in_them(case: tuple[TableSchema, list[bytes], bool]) -> None:
+    table, events, is_checksummed = case
     checksum = 4 * is_checksummed
     assert counted(table, events, checksum) == expected(table, events, checksum)
 
 
 @examples(150)
 @given(rows_events(st.integers(1, 6)), st.data())
-def test_a_broken_event_counts_as_none(found: tuple[TableSchema, list[bytes], bool], data: st.DataObject) -> None:
-    table, events, is_checksummed = found
+def test_a_broken_event_counts_as_none(case: tuple[TableSchema, list[bytes], bool], data: st.DataObject) -> None:
+    table, events, is_checksummed = case
     checksum = 4 * is_checksummed
     number = data.draw(st.integers(0, len(events) - 1))
     head, body = events[number][:27], events[number][27 : len(events[number]) - checksum]

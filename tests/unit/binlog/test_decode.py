@@ -42,9 +42,9 @@ def test_integers(values: Fields, is_signed: bool) -> None:
     width = max((len(value) for value in values if value is not None), default=1)
     out = np.full(len(values), 77, _CELLS[width])
     numbers.decode_integer(*lay_out(values), width, is_signed, out)
-    found = out if is_signed else out.view(f"u{out.itemsize}")
+    numbers_read = out if is_signed else out.view(f"u{out.itemsize}")
     expected = [0 if value is None else twin.decode_integer(value, is_signed=is_signed) for value in values]
-    assert found.tolist() == expected
+    assert numbers_read.tolist() == expected
 
 
 @examples(150)
@@ -62,8 +62,8 @@ def test_decimals(precision: int, scale: int, data: st.DataObject) -> None:
     expected = [0 if value is None else twin.decode_decimal(value, precision, scale) for value in values]
     wrong = numbers.decode_decimal(*lay_out(values), precision, scale, out)
     assert wrong == next((row for row, number in enumerate(expected) if number is None), -1)
-    found = [int.from_bytes(line.tobytes(), "little", signed=True) for line in out]
-    assert found[: wrong if wrong >= 0 else None] == expected[: wrong if wrong >= 0 else None]
+    numbers_read = [int.from_bytes(line.tobytes(), "little", signed=True) for line in out]
+    assert numbers_read[: wrong if wrong >= 0 else None] == expected[: wrong if wrong >= 0 else None]
 
 
 @examples(60)
@@ -99,16 +99,20 @@ _MOMENTS = [
 
 
 @pytest.mark.parametrize(
-    ("form", "one", "size", "fraction"),
-    [(form, one, whole + fraction, fraction) for form, one, whole, fractions in _MOMENTS for fraction in fractions],
+    ("form", "decoder", "size", "fraction"),
+    [
+        (form, decoder, whole + fraction, fraction)
+        for form, decoder, whole, fractions in _MOMENTS
+        for fraction in fractions
+    ],
 )
 @examples(40)
 @given(data=st.data())
-def test_times(form: int, one: Any, size: int, fraction: int, data: st.DataObject) -> None:
+def test_times(form: int, decoder: Any, size: int, fraction: int, data: st.DataObject) -> None:
     values = data.draw(fields(st.just(size)))
     out = np.full(len(values), 77, np.int64)
     temporal.decode_moment(*lay_out(values), form, fraction, out)
-    expected = [0 if value is None else one(value) for value in values]
+    expected = [0 if value is None else decoder(value) for value in values]
     assert out.tolist() == [temporal.INVALID if micros is None else micros for micros in expected]
 
 
@@ -116,7 +120,7 @@ def test_times(form: int, one: Any, size: int, fraction: int, data: st.DataObjec
 def test_every_day_of_a_year_and_none_besides(year: int) -> None:
     raw = [(day | month << 5 | year << 9).to_bytes(3, "little") for month in range(16) for day in range(32)]
     _check_dates(list(raw))
-    assert sum(twin.decode_date(one) is not None for one in raw) == (366 if calendar.isleap(year) else 365)
+    assert sum(twin.decode_date(raw_day) is not None for raw_day in raw) == (366 if calendar.isleap(year) else 365)
 
 
 _TEXTS = {
@@ -203,10 +207,10 @@ _GROUPS = st.sampled_from((b"\0\0", b"\0\0", b"\0\1", b"\xff\xff", b"\x0d\xb8"))
 @examples(100)
 @given(st.lists(st.lists(_GROUPS, min_size=8, max_size=8).map(b"".join), max_size=9))
 def test_inet6(values: list[bytes]) -> None:
-    found = _addresses(strings.inet6_text, values, 45)
-    assert [ipaddress.IPv6Address(text).packed for text in found] == values
+    texts = _addresses(strings.inet6_text, values, 45)
+    assert [ipaddress.IPv6Address(text).packed for text in texts] == values
     # The server writes a single group of zeros as `::` too, and never leaves a longer run.
-    assert all("::" in text for text, value in zip(found, values, strict=True) if b"\0\0" in _groups(value))
+    assert all("::" in text for text, value in zip(texts, values, strict=True) if b"\0\0" in _groups(value))
 
 
 def _groups(value: bytes) -> list[bytes]:

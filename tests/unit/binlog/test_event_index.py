@@ -2,68 +2,22 @@
 
 from dataclasses import astuple
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.events.event_arrays import EventArrays
-from penstock.binlog.events.index import index_events
 from penstock.binlog.events.layout import Entry
-from penstock.binlog.events.state import CHECKSUM_BYTES, IN_TRANSACTION, POSITION, TRANSACTION, IndexState
 from penstock.binlog.events.stop_reason import StopReason
 from penstock.model import Column, TableName, TableSchema, WireType
+from tests.support.event_index import after_format, both
 from tests.twins import event as ev
 from tests.twins.event import Header, event
-from tests.twins.index import Indexed, State, index
+from tests.twins.index import State
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
 from tests.twins.strategy import broken, examples, logs
 
 NUMBERS = TableSchema(TableName("d", "numbers"), (Column("a", WireType.LONG),))
-_FIELDS = tuple(Indexed.__dataclass_fields__)
-
-
-def both(data: bytes, state: State, capacity: int = 100) -> tuple[StopReason, int, list[Indexed]]:
-    """Run kernel and twin; they must agree in everything, also in what they remember."""
-    kernel_state, arrays = IndexState.start(verify=state.is_verified), EventArrays.allocate(capacity)
-    kernel_state.seek(state.position)
-    kernel_state.slots[CHECKSUM_BYTES] = state.checksum
-    state.room = kernel_state.known.room
-    buffer = np.frombuffer(data, np.uint8)
-    at, count, expected = 0, 0, list[Indexed]()
-    while True:
-        why, where, count = index_events(buffer, at, len(data), kernel_state, arrays, count)
-        *twin, more = index(data, at, len(data), state, capacity - len(expected))
-        expected += more
-        assert [why, where] == twin
-        if why is not StopReason.NEW_TABLE:
-            break
-        learn(data[where:], kernel_state, state)
-        at = where
-    columns = [getattr(arrays, name)[:count].tolist() for name in _FIELDS[:-1]]
-    found = [Indexed(*cells, bytes(gtid)) for *cells, gtid in zip(*columns, arrays.gtid[:count], strict=True)]
-    assert found == expected
-    assert [tag.encode() for tag in kernel_state.tag_names] == state.tags
-    assert kernel_state.known.ids == {number: state.maps[body] for number, body in state.tables.items()}
-    if why in {StopReason.STARVED, StopReason.FULL, StopReason.ATTENTION}:
-        assert kernel_state.slots[POSITION] == state.position
-        assert (kernel_state.slots[TRANSACTION] < 0) == (state.transaction is None)
-        assert bool(kernel_state.slots[IN_TRANSACTION]) == state.in_transaction
-    return why, where, found
-
-
-def learn(data: bytes, kernel_state: IndexState, state: State) -> None:
-    """What the reader does with a table map that the kernel does not add by itself."""
-    body = data[19 : int.from_bytes(data[9:13], "little") - state.checksum]
-    kernel_state.known.learn(body)
-    state.learn(body)
-    state.room = kernel_state.known.room
-
-
-def after_format(log: LogWriter) -> tuple[bytes, State]:
-    size = int.from_bytes(log.data[9:13], "little")
-    return bytes(log.data[size:]), State(4 + size, 4 * log.is_checksummed)
 
 
 @examples(40)
@@ -106,8 +60,8 @@ def test_agrees_with_its_twin_on_every_event_type(kind: int, body: bytes, positi
     ],
 )
 def test_statements_outside_a_transaction(statement: bytes, entry: int, is_boundary: bool) -> None:
-    _, _, found = both(event(ev.QUERY, ev.query(statement), Header()), State())
-    assert [(one.entry, bool(one.boundary)) for one in found] == [(entry, is_boundary)]
+    _, _, events = both(event(ev.QUERY, ev.query(statement), Header()), State())
+    assert [(indexed.entry, bool(indexed.boundary)) for indexed in events] == [(entry, is_boundary)]
 
 
 @pytest.mark.parametrize(
@@ -125,22 +79,22 @@ def test_statements_outside_a_transaction(statement: bytes, entry: int, is_bound
 def test_statements_inside_a_transaction(statement: bytes, entry: int, is_boundary: bool) -> None:
     first = event(ev.QUERY, ev.query(b"BEGIN"), Header())
     second = event(ev.QUERY, ev.query(statement), Header(4 + len(first)))
-    _, _, found = both(first + second, State())
-    assert (found[1].entry, bool(found[1].boundary)) == (entry, is_boundary)
+    _, _, events = both(first + second, State())
+    assert (events[1].entry, bool(events[1].boundary)) == (entry, is_boundary)
 
 
 @pytest.mark.parametrize("kind", [ev.STOP, ev.PREVIOUS_GTIDS, ev.MARIADB_CHECKPOINT, ev.MARIADB_GTID_LIST])
-def test_events_that_open_or_close_a_file_are_places_to_go_on_from(kind: int) -> None:
-    _, _, found = both(event(kind, bytes(8), Header()), State())
-    assert [(one.entry, one.boundary) for one in found] == [(0, 1)]
+def test_events_that_open_or_close_a_file_are_positions_to_resume_at(kind: int) -> None:
+    _, _, events = both(event(kind, bytes(8), Header()), State())
+    assert [(indexed.entry, indexed.boundary) for indexed in events] == [(0, 1)]
 
 
-def test_positions_go_on_beyond_4_gib() -> None:
+def test_positions_continue_beyond_4_gib() -> None:
     start = (1 << 32) - 30
     first = event(ev.XID, ev.xid(), Header(start))
     second = event(ev.XID, ev.xid(), Header(start + len(first)))
-    _, _, found = both(first + second, State(start))
-    assert [one.position for one in found] == [start, start + len(first)]
+    _, _, events = both(first + second, State(start))
+    assert [indexed.position for indexed in events] == [start, start + len(first)]
 
 
 def test_an_event_that_lies_before_the_last_one_is_refused() -> None:
@@ -159,11 +113,11 @@ def test_events_of_a_transaction_carry_its_start_gtid_and_time() -> None:
     log.begin()
     log.commit()
     data, state = after_format(log)
-    _, _, found = both(data, state)
-    assert len({(one.transaction, one.commit_us, one.gtid) for one in found}) == 1
-    assert found[0].transaction == found[0].position
-    assert found[0].commit_us % 1_000_000 == 123_456
-    assert astuple(found[0])[-1][0] == 1
+    _, _, events = both(data, state)
+    assert len({(indexed.transaction, indexed.commit_us, indexed.gtid) for indexed in events}) == 1
+    assert events[0].transaction == events[0].position
+    assert events[0].commit_us % 1_000_000 == 123_456
+    assert astuple(events[0])[-1][0] == 1
 
 
 def xa(log: LogWriter, outcome: bytes | None, *, one_phase: bool = False) -> None:
@@ -183,12 +137,12 @@ def test_xa_transactions(is_mariadb: bool, outcome: bytes | None) -> None:
     log = LogWriter(is_mariadb=is_mariadb).open()
     xa(log, outcome, one_phase=outcome is None)
     data, state = after_format(log)
-    _, _, found = both(data, state)
+    _, _, events = both(data, state)
     frame = [Entry.BEGIN] if is_mariadb else [Entry.OTHER, Entry.BEGIN]
     decided = [Entry.OTHER, Entry.DDL] if outcome else []
-    assert [one.entry for one in found] == [*frame, Entry.OTHER, Entry.ROWS, Entry.BEGIN, Entry.END, *decided]
-    assert [one.entry for one in found if one.boundary] == [Entry.END, Entry.DDL][: 2 if outcome else 1]
-    assert len({one.transaction for one in found}) == (2 if outcome else 1)
+    assert [indexed.entry for indexed in events] == [*frame, Entry.OTHER, Entry.ROWS, Entry.BEGIN, Entry.END, *decided]
+    assert [indexed.entry for indexed in events if indexed.boundary] == [Entry.END, Entry.DDL][: 2 if outcome else 1]
+    assert len({indexed.transaction for indexed in events}) == (2 if outcome else 1)
 
 
 def test_more_tags_than_a_block_can_have_stop_the_index() -> None:
@@ -197,8 +151,8 @@ def test_more_tags_than_a_block_can_have_stop_the_index() -> None:
         log.begin_tagged(f"tag_{number}")
         log.commit()
     data, state = after_format(log)
-    why, _, found = both(data, state, capacity=1000)
-    assert (why, len(found)) == (StopReason.TAGS_FULL, 3 * 252)
+    why, _, events = both(data, state, capacity=1000)
+    assert (why, len(events)) == (StopReason.TAGS_FULL, 3 * 252)
 
 
 def test_rows_without_a_table_map_are_not_indexed() -> None:
@@ -206,5 +160,5 @@ def test_rows_without_a_table_map_are_not_indexed() -> None:
     log.begin()
     log.rows(INSERT, 7, NUMBERS, [[1]])
     data, state = after_format(log)
-    why, where, found = both(data, state)
-    assert (why, where, len(found)) == (StopReason.NO_TABLE_MAP, 42, 1)
+    why, where, events = both(data, state)
+    assert (why, where, len(events)) == (StopReason.NO_TABLE_MAP, 42, 1)

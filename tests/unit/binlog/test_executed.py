@@ -1,4 +1,4 @@
-"""The set of transactions up to a place, however the log is cut."""
+"""The set of transactions up to a position, however the log is cut."""
 
 from dataclasses import replace
 

@@ -52,21 +52,21 @@ def held(log: LogWriter, *, is_compressed: bool = True, depth: int = 1) -> LogWr
 
 
 def _plain(kind: int, body: bytes) -> bytes:
-    """An event without a checksum or a place."""
+    """An event without a checksum or a position."""
     return bytes(4) + bytes([kind]) + bytes(4) + (19 + len(body)).to_bytes(4, "little") + bytes(6) + body
 
 
-def without_places(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def without_positions(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in _PLACES} for row in rows]
 
 
 def assert_same(blocks: list[Block], log: LogWriter, into: LogWriter) -> None:
     plain = read(log)
     for table in tables_of(log).values():
-        found = rows_in(blocks, table)
-        assert without_places(found) == without_places(rows_in(plain, table))
-        assert all((a["_seq"], a["_row"]) < (b["_seq"], b["_row"]) for a, b in pairwise(found))
-        assert all(row["_offset"] < into.position for row in found)
+        rows = rows_in(blocks, table)
+        assert without_positions(rows) == without_positions(rows_in(plain, table))
+        assert all((a["_seq"], a["_row"]) < (b["_seq"], b["_row"]) for a, b in pairwise(rows))
+        assert all(row["_offset"] < into.position for row in rows)
     assert blocks[-1].end.offset == into.position
     ends = [block.end_of_event(int(i)).offset for block in blocks for i in block.boundaries]
     assert ends == sorted(ends)
@@ -159,15 +159,15 @@ def test_a_payload_that_lies_about_its_size_is_refused() -> None:
 def in_fragments(*, size: int = 40) -> tuple[LogWriter, list[bytes]]:
     """A log up to the rows event of a transaction, and the bodies of that event's fragments."""
     log, plain = LogWriter().open(), LogWriter().open()
-    for one in (log, plain):
-        one.begin()
-        one.map(7, NOTES)
+    for writer in (log, plain):
+        writer.begin()
+        writer.map(7, NOTES)
     plain.rows(INSERT, 7, NOTES, [[b"x" * 100]])
     return log, fragments(bytes(plain.data[len(log.data) : -4]), size)
 
 
 @pytest.mark.parametrize("kind", [16, 2, 23, 40])
-def test_an_event_in_the_place_of_a_fragment_is_refused(kind: int) -> None:
+def test_an_event_instead_of_a_fragment_is_refused(kind: int) -> None:
     log, bodies = in_fragments()
     log.add(PARTIAL_ROW_DATA, bodies[0])
     at = log.add(kind, bytes(20))
@@ -250,7 +250,7 @@ def test_a_payload_is_not_copied() -> None:
         tracemalloc.stop()
 
 
-def test_a_payload_beyond_4_gib_has_its_place() -> None:
+def test_a_payload_beyond_4_gib_has_its_position() -> None:
     """Also where a part of the file before it was left out of the stream."""
     start = (1 << 32) - 500
     log = LogWriter(is_mariadb=False, position=start)

@@ -45,8 +45,8 @@ def test_a_file_is_opened_at_the_time_at_which_a_statement_began(tmp_path: Path,
     assert files_read(paths, 2000) == [path.name for path in paths[1:]]
     selection = EventSelection(since=Moment(2000 * SECOND))
     picked = [selection.pick_events(block) for block in FileLog(paths, selection.since, print, verify=True)]
-    found = {int(second) for block in picked for second in block.column("timestamp")}
-    assert found == {2200, *range(2100, 2100 + late_files)}
+    seconds = {int(second) for block in picked for second in block.column("timestamp")}
+    assert seconds == {2200, *range(2100, 2100 + late_files)}
 
 
 def test_a_time_that_a_session_made_up_hides_no_file(tmp_path: Path) -> None:

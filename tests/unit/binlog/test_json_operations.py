@@ -22,18 +22,18 @@ def kernel_operations(rows: list[bytes]) -> list[list[Operation]] | None:
     lengths = np.array([len(row) or -1 for row in rows], np.int64)
     offsets = 2 + np.cumsum([0, *map(len, rows)])[:-1].astype(np.int64)
     row = where = 0
-    found = None
+    operations = None
     try:
-        found = read_operations(np.frombuffer(data, np.uint8), offsets, lengths)
+        operations = read_operations(np.frombuffer(data, np.uint8), offsets, lengths)
     except JsonError as error:
         row, where = error.row, error.where
-    if found is None:
+    if operations is None:
         assert 0 <= row < len(rows)
         assert 0 <= where <= len(data)
         return None
-    columns = [array.to_pylist() for array in (found.names, found.paths, found.values)]
+    columns = [array.to_pylist() for array in (operations.names, operations.paths, operations.values)]
     flat: list[Any] = list(zip(*columns, strict=True))
-    return [flat[a:b] for a, b in pairwise(found.bounds.tolist())]
+    return [flat[a:b] for a, b in pairwise(operations.bounds.tolist())]
 
 
 def twin_operations(rows: list[bytes]) -> list[list[Operation]] | None:

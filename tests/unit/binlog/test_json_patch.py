@@ -224,10 +224,10 @@ def test_broken_paths(path: bytes) -> None:
 
 def agree(before: bytes, diff: bytes) -> None:
     """The twin reads all of the document, the kernel only what is left of it."""
-    found, expected = kernel_patch(before, diff), twin_patch(before, diff)
-    assert expected is None or found == expected
-    if found is not None:
-        found.encode()
+    patched, expected = kernel_patch(before, diff), twin_patch(before, diff)
+    assert expected is None or patched == expected
+    if patched is not None:
+        patched.encode()
 
 
 @examples(400)

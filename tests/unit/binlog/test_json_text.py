@@ -90,7 +90,9 @@ def test_the_large_format(large: Large) -> None:
 def test_doubles(values: list[float]) -> None:
     text = render_one(encode(values))
     assert text == "[" + ", ".join(map(twin.double_text, values)) + "]"
-    assert [struct.pack("<d", float(one)) for one in text[1:-1].split(", ")] == [struct.pack("<d", v) for v in values]
+    assert [struct.pack("<d", float(number)) for number in text[1:-1].split(", ")] == [
+        struct.pack("<d", v) for v in values
+    ]
 
 
 def test_doubles_next_to_powers_of_two_and_ten() -> None:

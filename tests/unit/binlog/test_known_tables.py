@@ -17,13 +17,13 @@ from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.reader import BlockReader
 from penstock.binlog.events.table_map import table_name
 from penstock.model import Column, TableName, TableSchema, WireType
+from tests.support.event_index import after_format, both
 from tests.twins import event as ev
 from tests.twins.feed import START, feed, read
 from tests.twins.index import State
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT, table_map
 from tests.twins.strategy import examples
-from tests.unit.binlog.test_event_index import after_format, both
 
 _NAMES = ("a", "b", "ab", "商品", "ä", "x" * 200, *(f"t{n}" for n in range(40)))
 _IDS = st.one_of(st.integers(1, 40), st.sampled_from([64 * n + 5 for n in range(40)]), st.integers(1 << 30, 2**48 - 2))
@@ -153,14 +153,14 @@ def alike(body: bytes, other: bytes) -> bytes:
     effects = [
         (zlib.crc32(other + (1 << k).to_bytes(4, "little")) ^ zlib.crc32(other + bytes(4)), 1 << k) for k in range(32)
     ]
-    found = 0
+    combined = 0
     for bit in range(32):
-        pivot = next(one for one in effects if one[0] >> bit & 1)
+        pivot = next(effect for effect in effects if effect[0] >> bit & 1)
         effects = [(a ^ pivot[0], b ^ pivot[1]) if a >> bit & 1 else (a, b) for a, b in effects if (a, b) != pivot]
         if target >> bit & 1:
-            target, found = target ^ pivot[0], found ^ pivot[1]
+            target, combined = target ^ pivot[0], combined ^ pivot[1]
     assert not target
-    return other + found.to_bytes(4, "little")
+    return other + combined.to_bytes(4, "little")
 
 
 def test_maps_with_the_same_checksum_are_told_apart() -> None:
@@ -205,6 +205,6 @@ def test_room_grows_in_few_steps() -> None:
         known.learn(table_map(number, table(number)))
         rooms.append(known.room[0])
     assert len({*rooms}) < 6
-    assert all(one <= other for one, other in pairwise(rooms))
+    assert all(room <= other for room, other in pairwise(rooms))
     assert len(known.ids) == 4999
     assert State().room == KnownTables().room

@@ -93,7 +93,7 @@ def notes_at(position: int, *texts: bytes) -> LogWriter:
     return log
 
 
-def places(blocks: list[Block]) -> list[int]:
+def offsets(blocks: list[Block]) -> list[int]:
     return [position for block in blocks for position in block.column("position").tolist()]
 
 
@@ -103,14 +103,14 @@ def test_a_stream_beyond_4_gib_and_beyond_8() -> None:
     opening = LogWriter(is_checksummed=False).open()
     list(feed(reader, bytes(opening.data)))
     expected: list[int] = []
-    found: list[int] = []
+    offsets_read: list[int] = []
     for position, head in large_events(opening.position, 9, GIB):
         room = reader.room(GIB)
         room[: len(head)] = memoryview(head)
         reader.advance(GIB)
         expected.append(position)
-        found += places(list(reader.blocks(flush=True)))
-    assert found == expected
+        offsets_read += offsets(list(reader.blocks(flush=True)))
+    assert offsets_read == expected
     log = notes_at(opening.position + 9 * GIB, b"a")
     blocks = list(feed(reader, bytes(log.data)))
     assert reader.position == Position("binlog.000001", log.position)
@@ -131,11 +131,11 @@ def test_a_file_beyond_4_gib_that_ends_inside_an_event(tmp_path: Path) -> None:
         file.seek(opening.position + 4 * GIB)
         file.write(log.data + log.made_up_format()[:30])
     whole = LogFile(path)
-    found, count = list[dict[str, object]](), 0
+    rows, count = list[dict[str, object]](), 0
     for block in whole:
-        found += rows_in([block], NOTES)
+        rows += rows_in([block], NOTES)
         count += len(block)
     assert count == 4 * GIB // STEP + 8
-    assert [row["text"] for row in found] == [b"a", b"b"]
-    assert [row["_offset"] for row in found] == [image.offset for image in log.images]
+    assert [row["text"] for row in rows] == [b"a", b"b"]
+    assert [row["_offset"] for row in rows] == [image.offset for image in log.images]
     assert (whole.end, whole.rest) == (Position("binlog.000001", log.position), 30)

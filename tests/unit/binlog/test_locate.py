@@ -12,32 +12,16 @@ from penstock.binlog.rows.locate import MAX_CELLS, RowsProblemError, locate
 from penstock.binlog.rows.located import ABSENT, NULL, LocatedRows, RowLayout
 from penstock.binlog.values.column import wire_size_of
 from penstock.model import ChangeKind, Column, TableSchema, WireType
+from tests.support.rows_events import rows_events, wires_of
 from tests.twins import locate as twin
 from tests.twins.event import Header, event
-from tests.twins.log import LogWriter
 from tests.twins.row import ABSENT as LEFT_OUT
 from tests.twins.row import INSERT, UPDATE
 from tests.twins.row import rows as rows_body
-from tests.twins.strategy import broken, examples, rows, tables, write_rows
+from tests.twins.strategy import broken, examples, rows, tables
 from tests.twins.value import length_bytes
 
 _INT = Column("a", WireType.LONG)
-
-
-@st.composite
-def rows_events(draw: st.DrawFn, count: st.SearchStrategy[int]) -> tuple[TableSchema, list[bytes], bool]:
-    log = LogWriter(is_checksummed=draw(st.booleans()))
-    table = draw(tables(count))
-    events = list[bytes]()
-    for _ in range(draw(st.integers(1, 3))):
-        first = len(log.data)
-        draw(write_rows(log, 7, table))
-        events.append(bytes(log.data[first:]))
-    return table, events, log.is_checksummed
-
-
-def wires_of(table: TableSchema) -> list[tuple[int, int]]:
-    return [(wire.length_bytes, wire.width) for wire in map(wire_size_of, table.columns)]
 
 
 def pieces_of(
@@ -48,7 +32,7 @@ def pieces_of(
     documents: Sequence[int] = (),
     most_cells: int = MAX_CELLS,
 ) -> Iterator[LocatedRows]:
-    sizes = np.array([len(one) for one in events], np.int64)
+    sizes = np.array([len(event) for event in events], np.int64)
     starts = np.cumsum(sizes) - sizes
     data = np.frombuffer(b"".join(events), np.uint8)
     layout = RowLayout.from_wires(
@@ -63,45 +47,45 @@ def run(
     events: list[bytes], checksum: int, wires: list[tuple[int, int]], lines: list[int], documents: Sequence[int] = ()
 ) -> LocatedRows | tuple[int, int, int]:
     try:
-        (found,) = pieces_of(events, checksum, wires, lines, documents)
+        (located,) = pieces_of(events, checksum, wires, lines, documents)
     except RowsProblemError as problem:
         return problem.code, problem.byte, problem.event
-    return found
+    return located
 
 
 def assert_agrees(
     events: list[bytes], checksum: int, wires: list[tuple[int, int]], lines: list[int], documents: Sequence[int] = ()
 ) -> None:
-    found = run(events, checksum, wires, lines, documents)
+    located = run(events, checksum, wires, lines, documents)
     at = 0
     wanted = [column for column, line in enumerate(lines) if line >= 0]
     partial = list[list[bool]]()
     expected = list[tuple[int, int, int, int, list[tuple[int, int]]]]()
-    for number, one in enumerate(events):
-        images = twin.locate(one, checksum, wires, documents)
+    for number, raw_event in enumerate(events):
+        images = twin.locate(raw_event, checksum, wires, documents)
         if isinstance(images, int):
-            assert not isinstance(found, LocatedRows)
-            code, where, event_number = found
+            assert not isinstance(located, LocatedRows)
+            code, where, event_number = located
             assert (code, event_number) == (images, number)
-            assert at <= where <= at + len(one)
+            assert at <= where <= at + len(raw_event)
             return
         for i, image in enumerate(images):
             fields = [image.fields[column] for column in wanted]
             partial.append([bool(image.partial) and image.partial[column] for column in wanted])
             expected.append((number, image.kind, at + image.start, i, [(o + at * (o >= 0), n) for o, n in fields]))
-        at += len(one)
-    assert isinstance(found, LocatedRows)
-    cells = zip(found.event, found.kind, found.start, found.number, strict=True)
-    offsets, sizes = np.zeros((2, len(wanted), found.rows), np.int32)
+        at += len(raw_event)
+    assert isinstance(located, LocatedRows)
+    cells = zip(located.event, located.kind, located.start, located.number, strict=True)
+    offsets, sizes = np.zeros((2, len(wanted), located.rows), np.int32)
     for line, column in enumerate(wanted):
-        offsets[line] = found.offsets(line)
-        sizes[line] = found.lengths(line) if wires[column][0] else np.where(offsets[line] >= 0, wires[column][1], 0)
-    fields = [list(zip(offsets[:, row], sizes[:, row], strict=True)) for row in range(found.rows)]
+        offsets[line] = located.offsets(line)
+        sizes[line] = located.lengths(line) if wires[column][0] else np.where(offsets[line] >= 0, wires[column][1], 0)
+    fields = [list(zip(offsets[:, row], sizes[:, row], strict=True)) for row in range(located.rows)]
     assert [(*cell, field) for cell, field in zip(cells, fields, strict=True)] == expected
-    assert found.missing.tolist() == np.count_nonzero(offsets < 0, axis=1).tolist()
-    assert found.is_whole or not found.rows or bool((offsets == ABSENT).any()) or len(wanted) < len(lines)
-    if found.partial.size:
-        assert found.partial.T.tolist() == partial
+    assert located.missing.tolist() == np.count_nonzero(offsets < 0, axis=1).tolist()
+    assert located.is_whole or not located.rows or bool((offsets == ABSENT).any()) or len(wanted) < len(lines)
+    if located.partial.size:
+        assert located.partial.T.tolist() == partial
     else:
         assert not any(map(any, partial))
 
@@ -116,12 +100,12 @@ def test_agrees_with_its_twin(case: tuple[TableSchema, list[bytes], bool], data:
     assert_agrees(events, 4 * is_checksummed, wires_of(table), lines)
 
 
-def cells_of(found: LocatedRows, columns: int) -> list[tuple[int, ...]]:
+def cells_of(located: LocatedRows, columns: int) -> list[tuple[int, ...]]:
     """All that is known of each row."""
-    partial = found.partial if found.partial.size else np.zeros((columns, found.rows), np.uint8)
-    parts = [found.event, found.kind, found.start, found.number, *partial]
+    partial = located.partial if located.partial.size else np.zeros((columns, located.rows), np.uint8)
+    parts = [located.event, located.kind, located.start, located.number, *partial]
     for line in range(columns):
-        offsets, lengths = found.offsets(line), found.lengths(line)
+        offsets, lengths = located.offsets(line), located.lengths(line)
         parts += [offsets, np.where(offsets >= 0, lengths, 0) if lengths.size else np.zeros_like(offsets)]
     return list(zip(*(part.tolist() for part in parts), strict=True))
 
@@ -131,9 +115,9 @@ def cells_of(found: LocatedRows, columns: int) -> list[tuple[int, ...]]:
 def test_pieces_are_together_the_whole(case: tuple[TableSchema, list[bytes], bool], most_cells: int) -> None:
     table, events, is_checksummed = case
     columns = len(table.columns)
-    how = (events, 4 * is_checksummed, wires_of(table), list(range(columns)))
-    (whole,) = pieces_of(*how)
-    pieces = list(pieces_of(*how, most_cells=most_cells))
+    arguments = (events, 4 * is_checksummed, wires_of(table), list(range(columns)))
+    (whole,) = pieces_of(*arguments)
+    pieces = list(pieces_of(*arguments, most_cells=most_cells))
     assert [cell for piece in pieces for cell in cells_of(piece, columns)] == cells_of(whole, columns)
     assert np.sum([piece.missing for piece in pieces], axis=0).tolist() == whole.missing.tolist()
     assert all(piece.rows <= max(2, most_cells // columns) for piece in pieces)
@@ -186,11 +170,11 @@ def _event(change: int, images: list[list[object]]) -> bytes:
 
 
 def test_null_and_left_out_are_told_apart() -> None:
-    found = run([_event(INSERT, [[1, None, LEFT_OUT]])], 0, [(0, 4)] * 3, [0, 1, 2])
-    assert isinstance(found, LocatedRows)
-    assert [found.offsets(line)[0] for line in (1, 2)] == [NULL, ABSENT]
-    assert found.missing.tolist() == [0, 1, 1]
-    assert not found.is_whole
+    located = run([_event(INSERT, [[1, None, LEFT_OUT]])], 0, [(0, 4)] * 3, [0, 1, 2])
+    assert isinstance(located, LocatedRows)
+    assert [located.offsets(line)[0] for line in (1, 2)] == [NULL, ABSENT]
+    assert located.missing.tolist() == [0, 1, 1]
+    assert not located.is_whole
 
 
 def test_an_update_without_its_second_image_is_refused() -> None:

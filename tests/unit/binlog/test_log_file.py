@@ -133,11 +133,11 @@ def test_versions_that_no_type_holds_are_refused(tmp_path: Path) -> None:
 def test_a_table_may_have_columns_named_like_ours(tmp_path: Path) -> None:
     columns = (Column("_seq", WireType.LONG), Column("_Row", WireType.LONG), Column("__row", WireType.LONG))
     table = TableSchema(TableName("shop", "odd"), columns)
-    found = penstock.read_binlog(written(tmp_path, orders([1, 2, 3], table=table)))
-    assert found.column("_seq").to_pylist() == [1]
-    assert found.column("__seq")[0].as_py() > 1
-    assert found.column("___row").to_pylist() == [0]
-    assert len(set(map(str.casefold, found.column_names))) == len(found.column_names)
+    rows = penstock.read_binlog(written(tmp_path, orders([1, 2, 3], table=table)))
+    assert rows.column("_seq").to_pylist() == [1]
+    assert rows.column("__seq")[0].as_py() > 1
+    assert rows.column("___row").to_pylist() == [0]
+    assert len(set(map(str.casefold, rows.column_names))) == len(rows.column_names)
 
 
 @pytest.mark.parametrize("choice", [{"dates": "x"}, {"labels": "texts"}])
@@ -155,8 +155,8 @@ def test_a_rotation_to_what_is_no_log_file(tmp_path: Path, name: str) -> None:
 
 
 def test_a_name_without_a_number(tmp_path: Path) -> None:
-    found = penstock.read_binlog(written(tmp_path, orders([1, None, "new"]), "copy.bin"))
-    assert found.column("_file").to_pylist() == ["copy.bin.0"]
+    rows = penstock.read_binlog(written(tmp_path, orders([1, None, "new"]), "copy.bin"))
+    assert rows.column("_file").to_pylist() == ["copy.bin.0"]
 
 
 def test_what_is_not_there_is_warned_of(tmp_path: Path) -> None:
@@ -176,10 +176,10 @@ def test_what_is_not_there_is_warned_of(tmp_path: Path) -> None:
 def test_a_file_that_ends_inside_an_event(tmp_path: Path, cut: int) -> None:
     log = orders([1, None, "new"])
     whole = log.boundaries[-1]
-    more = orders([2, None, "new"])
-    first = int.from_bytes(more.data[9:13], "little")
+    rest = orders([2, None, "new"])
+    first = int.from_bytes(rest.data[9:13], "little")
     path = tmp_path / "binlog.000001"
-    path.write_bytes(b"\xfebin" + bytes(log.data) + bytes(more.data[first : first + cut]))
+    path.write_bytes(b"\xfebin" + bytes(log.data) + bytes(rest.data[first : first + cut]))
     file = LogFile(path)
     assert sum(len(block) for block in file) == 4
     assert (file.rest, file.end) == (cut, Position("binlog.000001", whole))

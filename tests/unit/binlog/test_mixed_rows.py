@@ -19,18 +19,18 @@ from tests.twins.strategy import broken, columns, examples, tables, write_rows
 def mixed_events(draw: st.DrawFn) -> tuple[list[TableSchema], list[tuple[int, bytes]], bool]:
     """Tables, rows events with the number of the table of each, and whether they have checksums."""
     log = LogWriter(is_checksummed=draw(st.booleans()))
-    several = [draw(tables(st.integers(1, 9), f"t{number}")) for number in range(draw(st.integers(1, 5)))]
+    schemas = [draw(tables(st.integers(1, 9), f"t{number}")) for number in range(draw(st.integers(1, 5)))]
     events = list[tuple[int, bytes]]()
-    for number in draw(st.lists(st.integers(0, len(several) - 1), min_size=1, max_size=8)):
+    for number in draw(st.lists(st.integers(0, len(schemas) - 1), min_size=1, max_size=8)):
         before = len(log.data)
-        draw(write_rows(log, number, several[number]))
+        draw(write_rows(log, number, schemas[number]))
         events.append((number, bytes(log.data[before:])))
-    return several, events, log.is_checksummed
+    return schemas, events, log.is_checksummed
 
 
-def walked(several: list[TableSchema], events: list[tuple[int, bytes]], checksum: int) -> MixedRows | None:
+def walked(schemas: list[TableSchema], events: list[tuple[int, bytes]], checksum: int) -> MixedRows | None:
     programs = TablePrograms(has_labels=True)
-    numbers = [programs.add(table, table.columns[::2], []) for table in several]
+    numbers = [programs.add(table, table.columns[::2], []) for table in schemas]
     sizes = [len(raw) for _, raw in events]
     starts = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
     data = np.frombuffer(b"".join(raw for _, raw in events), np.uint8)
@@ -38,44 +38,44 @@ def walked(several: list[TableSchema], events: list[tuple[int, bytes]], checksum
     return walk_rows(data, starts, starts + np.array(sizes, np.int64) - checksum, programs, program)
 
 
-def assert_agrees(several: list[TableSchema], events: list[tuple[int, bytes]], checksum: int) -> None:
-    found = walked(several, events, checksum)
-    wires = [[(wire_size_of(c).length_bytes, wire_size_of(c).width) for c in table.columns] for table in several]
+def assert_agrees(schemas: list[TableSchema], events: list[tuple[int, bytes]], checksum: int) -> None:
+    located = walked(schemas, events, checksum)
+    wires = [[(wire_size_of(c).length_bytes, wire_size_of(c).width) for c in table.columns] for table in schemas]
     expected = [twin.locate(raw, checksum, wires[number]) for number, raw in events]
     if any(isinstance(images, int) for images in expected):
-        assert found is None
+        assert located is None
         return
-    assert found is not None
+    assert located is not None
     images = [(e, image) for e, several_images in enumerate(expected) for image in several_images]  # type: ignore[union-attr]
-    start, seen, kinds = 0, 0, np.repeat(np.arange(len(found.programs.kinds)), np.diff(found.kind_bounds))
+    start, seen, kinds = 0, 0, np.repeat(np.arange(len(located.programs.kinds)), np.diff(located.kind_bounds))
     starts = np.cumsum([0, *(len(raw) for _, raw in events)])
-    assert found.event.tolist() == [e for e, _ in images]
-    assert found.kind.tolist() == [image.kind for _, image in images]
+    assert located.event.tolist() == [e for e, _ in images]
+    assert located.kind.tolist() == [image.kind for _, image in images]
     for i, (e, image) in enumerate(images):
         number, _ = events[e]
         start = int(starts[e])
-        assert int(found.start[i]) == start + image.start
+        assert int(located.start[i]) == start + image.start
         for c, (offset, length) in enumerate(image.fields):
-            cell = int(found.cells[found.cell[i] + c])
+            cell = int(located.cells[located.cell[i] + c])
             if offset < 0:
                 assert cell == offset
             elif c % 2:
                 assert cell < 0  # a column that is not shown
             else:
-                assert (int(found.offsets[cell]), int(found.lengths[cell])) == (start + offset, length)
-                column = several[number].columns[c]
-                assert found.programs.kinds[kinds[cell]] == representative_column(
+                assert (int(located.offsets[cell]), int(located.lengths[cell])) == (start + offset, length)
+                column = schemas[number].columns[c]
+                assert located.programs.kinds[kinds[cell]] == representative_column(
                     column, has_labels=bool(column.labels)
                 )
                 seen += 1
-    assert seen == found.offsets.size
+    assert seen == located.offsets.size
 
 
 @examples(60)
 @given(mixed_events())
 def test_agrees_with_the_twin_of_one_table(case: tuple[list[TableSchema], list[tuple[int, bytes]], bool]) -> None:
-    several, events, is_checksummed = case
-    assert_agrees(several, events, 4 * is_checksummed)
+    schemas, events, is_checksummed = case
+    assert_agrees(schemas, events, 4 * is_checksummed)
 
 
 @examples(80)
@@ -83,11 +83,11 @@ def test_agrees_with_the_twin_of_one_table(case: tuple[list[TableSchema], list[t
 def test_agrees_with_the_twin_on_broken_rows(
     case: tuple[list[TableSchema], list[tuple[int, bytes]], bool], data: st.DataObject
 ) -> None:
-    several, events, is_checksummed = case
+    schemas, events, is_checksummed = case
     which = data.draw(st.integers(0, len(events) - 1))
     number, raw = events[which]
     events[which] = number, data.draw(broken(raw, first=27).filter(lambda cut: len(cut) >= 31))
-    assert_agrees(several, events, 4 * is_checksummed)
+    assert_agrees(schemas, events, 4 * is_checksummed)
 
 
 @examples(60)
@@ -139,5 +139,5 @@ def test_texts_lie_between_their_bounds() -> None:
     texts.append([b"a", b"", b"bc"])
     texts.append([])
     texts.append([b"d" * 100])
-    found = [texts.data[first:stop].tobytes() for first, stop in zip(texts.bounds, texts.bounds[1:], strict=False)]
-    assert found == [b"a", b"", b"bc", b"d" * 100]
+    texts_read = [texts.data[first:stop].tobytes() for first, stop in zip(texts.bounds, texts.bounds[1:], strict=False)]
+    assert texts_read == [b"a", b"", b"bc", b"d" * 100]

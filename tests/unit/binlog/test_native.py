@@ -42,7 +42,7 @@ def a_kernel() -> Kernel:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only place where code is looked for."""
     real = native._cache_files
-    monkeypatch.setattr(native, "_cache_files", lambda one: iter([tmp_path / next(iter(real(one))).name]))
+    monkeypatch.setattr(native, "_cache_files", lambda kernel: iter([tmp_path / next(iter(real(kernel))).name]))
     return tmp_path
 
 
@@ -50,7 +50,7 @@ def test_every_kernel_stands_alone() -> None:
     """None needs numba's runtime, so that all of them are loaded without it."""
     made = find_kernels()
     assert len(made) > 30
-    assert {one.__name__ for one in made if not isinstance(one.compiled, native._Native)} == set()
+    assert {kernel.__name__ for kernel in made if not isinstance(kernel.compiled, native._Native)} == set()
 
 
 def test_code_is_kept_and_loaded_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,10 +81,10 @@ def test_code_belongs_to_a_function_and_not_to_its_file() -> None:
         made: Any = kernel(I64(I64))(names["add"])
         return native._digest(made)
 
-    one = "def add(value):\n    return value + 1\n"
-    assert digest(one, "a.py") == digest("\n\n" + one, "b.py")
-    assert digest(one, "a.py") != digest(one.replace("1", "2"), "a.py")
-    assert digest(one, "a.py") != digest(one.replace("+", "-"), "a.py")
+    code = "def add(value):\n    return value + 1\n"
+    assert digest(code, "a.py") == digest("\n\n" + code, "b.py")
+    assert digest(code, "a.py") != digest(code.replace("1", "2"), "a.py")
+    assert digest(code, "a.py") != digest(code.replace("+", "-"), "a.py")
 
 
 def test_code_that_is_long_out_of_use_is_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_a_damaged_file_is_compiled_again(folder: Path, size: int) -> None:
     assert list(folder.iterdir()) == [path]
 
 
-def test_a_user_without_a_home_has_one_place_less(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_home_has_one_folder_less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr("os.path.expanduser", lambda path: path)
     assert len(list(native._cache_files(a_kernel()))) == 1

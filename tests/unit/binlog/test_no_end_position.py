@@ -27,29 +27,29 @@ def texts(blocks: list[Block]) -> list[bytes]:
 def test_events_without_an_end_position_lie_where_their_bytes_are() -> None:
     """From MariaDB 11.4 on, only the first and the last event of a transaction say where they end."""
     log, plain = LogWriter(has_ends=False).open(), LogWriter().open()
-    for one in (log, plain):
-        one.add(ev.MARIADB_CHECKPOINT, b"\x0d\0\0\0binlog.000001")
-        write(one, b"a", b"b" * 300)
-        one.begin()
-        one.add(ev.MARIADB_ANNOTATE, b"INSERT INTO notes VALUES ('c')")
-        one.map(7, NOTES)
-        one.rows(INSERT, 7, NOTES, [[b"c"]])
-        one.add(ev.QUERY, ev.query(b"SAVEPOINT s"))
-        one.commit(with_query=True)
-        one.rotate("binlog.000002")
-        one.open()
-        write(one, b"d")
+    for writer in (log, plain):
+        writer.add(ev.MARIADB_CHECKPOINT, b"\x0d\0\0\0binlog.000001")
+        write(writer, b"a", b"b" * 300)
+        writer.begin()
+        writer.add(ev.MARIADB_ANNOTATE, b"INSERT INTO notes VALUES ('c')")
+        writer.map(7, NOTES)
+        writer.rows(INSERT, 7, NOTES, [[b"c"]])
+        writer.add(ev.QUERY, ev.query(b"SAVEPOINT s"))
+        writer.commit(with_query=True)
+        writer.rotate("binlog.000002")
+        writer.open()
+        write(writer, b"d")
     assert len(log.data) == len(plain.data)
-    found, expected = read(log), read(plain)
+    blocks, expected = read(log), read(plain)
     for name in ("position", "span", "transaction", "ordinal", "entry", "boundary"):
-        assert [block.column(name).tolist() for block in found] == [block.column(name).tolist() for block in expected]
-    assert texts(found) == [b"a", b"b" * 300, b"c", b"d"]
-    assert found[-1].end == Position("binlog.000002", log.position)
+        assert [block.column(name).tolist() for block in blocks] == [block.column(name).tolist() for block in expected]
+    assert texts(blocks) == [b"a", b"b" * 300, b"c", b"d"]
+    assert blocks[-1].end == Position("binlog.000002", log.position)
 
 
 def test_events_that_were_left_out_are_noticed_at_the_next_end_position() -> None:
     """A server need not send what a reader has not asked for; events of a transaction then lie too early, never two at
-    one place, and the next transaction is where it is."""
+    one position, and the next transaction is where it is."""
     whole = LogWriter(has_ends=False).open()
     whole.begin()
     first, at = whole.position, len(whole.data)
@@ -85,16 +85,16 @@ def test_a_reader_that_begins_inside_a_file_counts_from_there() -> None:
 
 def test_a_compressed_event_without_an_end_position_has_its_own_bytes() -> None:
     log, plain = LogWriter(has_ends=False).open(), LogWriter().open()
-    for one in (log, plain):
-        one.begin()
-        one.map(7, NOTES)
+    for writer in (log, plain):
+        writer.begin()
+        writer.map(7, NOTES)
         kind, body, _ = rows(INSERT, 7, NOTES.columns, [[b"x" * 500]], version=1, flags=1)
-        raw = compressed(ev.event(kind, body, ev.Header(one.position)), one.position, checksum=4)
-        one.add_raw(raw if one.has_ends else ev.with_checksum(raw[:13] + bytes(4) + raw[17:-4]))
-        one.commit()
-        write(one, b"y")
-    found, expected = read(log), read(plain)
-    assert [block.column("position").tolist() for block in found] == [
+        raw = compressed(ev.event(kind, body, ev.Header(writer.position)), writer.position, checksum=4)
+        writer.add_raw(raw if writer.has_ends else ev.with_checksum(raw[:13] + bytes(4) + raw[17:-4]))
+        writer.commit()
+        write(writer, b"y")
+    blocks, expected = read(log), read(plain)
+    assert [block.column("position").tolist() for block in blocks] == [
         block.column("position").tolist() for block in expected
     ]
-    assert texts(found) == [b"x" * 500, b"y"]
+    assert texts(blocks) == [b"x" * 500, b"y"]

@@ -43,9 +43,9 @@ def expected(image: Image, before: Image | None) -> dict[str, Any]:
     }
 
 
-def assert_same(found: list[dict[str, Any]], images: list[Image]) -> None:
-    assert len(found) == len(images)
-    for row, image, last in zip(found, images, [None, *images], strict=False):
+def assert_same(rows: list[dict[str, Any]], images: list[Image]) -> None:
+    assert len(rows) == len(images)
+    for row, image, last in zip(rows, images, [None, *images], strict=False):
         commit = row.pop("_commit_timestamp")
         assert commit.timestamp() * 1_000_000 == image.commit_us
         before = last if image.kind.text == "update_postimage" else None
@@ -67,8 +67,10 @@ def test_blocks_do_not_depend_on_the_pieces_they_came_in(
 ) -> None:
     whole, pieces = read(log), read(log, sizes, block_bytes=block_bytes, flush=flush, hold_trailing=hold_trailing)
     for file in {block.file for block in whole}:
-        one, many = (pa.Table.from_batches([b.events for b in found if b.file == file]) for found in (whole, pieces))
-        assert one.equals(many)
+        whole_events, many = (
+            pa.Table.from_batches([b.events for b in blocks if b.file == file]) for blocks in (whole, pieces)
+        )
+        assert whole_events.equals(many)
     for block in pieces:
         assert block.end.offset - block.start.offset == sum(len(event) for event in block.events["event"].to_pylist())
         assert block.checksum == (block_checksum(block.data, block.index.bounds) if log.is_checksummed else None)

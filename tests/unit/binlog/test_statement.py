@@ -12,6 +12,6 @@ def test_a_statement_is_read_in_the_charset_of_its_client() -> None:
     log = LogWriter().open()
     log.begin(is_standalone=True)
     log.add(ev.QUERY, ev.query("CREATE TABLE café (a INT)".encode("latin-1"), "shop", _LATIN1))
-    ((found,),) = [list(find_statements(block)) for block in read(log)]
-    assert (found.database, found.text) == ("shop", "CREATE TABLE café (a INT)")
-    assert str(found.table) == "shop.café"
+    ((statement,),) = [list(find_statements(block)) for block in read(log)]
+    assert (statement.database, statement.text) == ("shop", "CREATE TABLE café (a INT)")
+    assert str(statement.table) == "shop.café"

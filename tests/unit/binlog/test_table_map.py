@@ -50,8 +50,8 @@ def test_a_geometry_does_not_shift_the_charsets(is_mariadb: bool, with_default: 
         Column("b", WireType.BLOB, size=2, charset="latin1"),
         Column("c", WireType.BLOB, size=4, charset="utf8mb4"),
     )
-    found = parsed(TableSchema(TableName("d", "t"), columns), is_mariadb=is_mariadb, with_default_charset=with_default)
-    assert found.columns == columns
+    schema = parsed(TableSchema(TableName("d", "t"), columns), is_mariadb=is_mariadb, with_default_charset=with_default)
+    assert schema.columns == columns
 
 
 def test_early_mysql_8_gives_year_no_sign() -> None:
@@ -114,11 +114,11 @@ def test_broken_bodies_are_refused_or_give_possible_columns(
 ) -> None:
     body = data.draw(broken(table_map(7, table, with_default_charset=with_default)))
     try:
-        found = parse_table_map(body, data.draw(st.sampled_from((MARIADB, MYSQL, EARLY_MYSQL, "", "8.0.x"))))
+        schema = parse_table_map(body, data.draw(st.sampled_from((MARIADB, MYSQL, EARLY_MYSQL, "", "8.0.x"))))
     except (BinlogError, SchemaError):
         return
-    assert table_name(body) == found.name
-    for column in found.columns:
+    assert table_name(body) == schema.name
+    for column in schema.columns:
         wire = wire_size_of(column)
         assert wire.width >= 0
         assert 0 <= wire.length_bytes <= 4
@@ -147,8 +147,8 @@ def test_labels_whose_charset_is_not_in_the_log_are_not_guessed(label: bytes, is
     body = table_map(7, TableSchema(TableName("d", "t"), (column,)), is_mariadb=False)
     body = body[: body.index(bytes([11, 1]))]  # the charset of labels is the last but the visibility
     body = body.replace(b"\x06\x0a\x02\x01a\x06xxxxxx", bytes([6, 4 + len(label), 2, 1, 97, len(label)]) + label)
-    (found,) = parse_table_map(body, MYSQL).columns
-    assert found.labels == (("a", label.decode()) if is_kept else ())
+    (parsed_column,) = parse_table_map(body, MYSQL).columns
+    assert parsed_column.labels == (("a", label.decode()) if is_kept else ())
 
 
 def nameless(*columns: Column) -> TableSchema:
@@ -175,8 +175,8 @@ def test_a_log_says_whether_it_knows_signs() -> None:
 def test_labels_that_a_catalogue_cannot_say_are_left_out(label: str, charset: str, is_kept: bool) -> None:
     now = Column("e", WireType.ENUM, size=1, charset=charset, labels=(label,))
     logged = nameless(Column("e", WireType.ENUM, size=1))
-    (found,) = logged.merged_with(TableSchema(logged.name, (now,))).columns
-    assert found.labels == ((label,) if is_kept else ())
+    (column,) = logged.merged_with(TableSchema(logged.name, (now,))).columns
+    assert column.labels == ((label,) if is_kept else ())
     whole = replace(logged, columns=(replace(logged.columns[0], labels=("x",)),))
     assert whole.merged_with(TableSchema(logged.name, (now,))).columns[0].labels == ("x",)
 
@@ -190,9 +190,9 @@ def arrays(*metadata: bytes) -> bytes:
 
 def test_the_hidden_column_of_a_multi_valued_index_is_json() -> None:
     """Its elements: BIGINT, CHAR(20), DECIMAL(10, 2), DATE, TIME(3)."""
-    found = parse_table_map(arrays(b"\x08", b"\x0f\x50\0\0", b"\xf6\x0a\x02", b"\x0e", b"\x13\x03"), MYSQL).columns
-    assert [column.name for column in found] == [f"@{i}" for i in range(1, 7)]
-    assert {(column.type, column.size, column.is_visible) for column in found[1:]} == {(WireType.JSON, 4, False)}
+    schema = parse_table_map(arrays(b"\x08", b"\x0f\x50\0\0", b"\xf6\x0a\x02", b"\x0e", b"\x13\x03"), MYSQL).columns
+    assert [column.name for column in schema] == [f"@{i}" for i in range(1, 7)]
+    assert {(column.type, column.size, column.is_visible) for column in schema[1:]} == {(WireType.JSON, 4, False)}
 
 
 @pytest.mark.parametrize(

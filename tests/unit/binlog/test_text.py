@@ -77,30 +77,30 @@ def test_utf8_stays_as_it_is(values: Values) -> None:
 
 def test_utf8_is_checked_value_by_value_and_block_by_block_with_cut_and_garbage_between() -> None:
     """Two halves of a character are wrong in two values, wherever the blocks of the check begin."""
-    for place in (0, 1, 254, 255, 256, 257, 511, 700):
+    for offset in (0, 1, 254, 255, 256, 257, 511, 700):
         values: Values = [b"plain ascii text"] * 701
-        values[place] = "漢".encode()
+        values[offset] = "漢".encode()
         assert decoded("utf8mb4", values) == expected("utf8mb4", values)
-        values[place : place + 2] = ["漢".encode()[:2], "漢".encode()[2:]][: len(values) - place]
+        values[offset : offset + 2] = ["漢".encode()[:2], "漢".encode()[2:]][: len(values) - offset]
         assert decoded("utf8mb4", values) == expected("utf8mb4", values)
-        assert "\ufffd" in decoded("utf8mb4", values)[place]
+        assert "\ufffd" in decoded("utf8mb4", values)[offset]
 
 
 def test_the_fast_check_of_utf8_finds_the_same_garbage_as_python() -> None:
-    """Each beginning of a character, with what may follow, at changing places of a text."""
+    """Each beginning of a character, with what may follow, at changing positions of a text."""
     sequences = [
         bytes([first, second]) + rest
         for first in (0x41, 0x80, *range(0xBF, 256))
         for second in range(256)
         for rest in (b"", b"\x80", b"\x80\xbf")
     ]
-    bounds, out, place = np.zeros(2, np.int32), np.empty(64, np.uint8), np.zeros(1, np.int32)
+    bounds, out, error_at = np.zeros(2, np.int32), np.empty(64, np.uint8), np.zeros(1, np.int32)
     for number, sequence in enumerate(sequences):
         value = b"." * (number % 43) + sequence + b"." * (number % 7)
         bounds[1] = len(value)
         size = np.array([len(value)], np.int32)
         is_good = value.decode("utf-8", "ignore").encode() == value
-        assert copy_utf8(np.frombuffer(value, np.uint8), place, size, bounds, out) == is_good, value
+        assert copy_utf8(np.frombuffer(value, np.uint8), error_at, size, bounds, out) == is_good, value
 
 
 @pytest.mark.parametrize("charset", ["latin1", "swe7", "gbk", "gb18030", "utf8mb4"])
@@ -123,10 +123,10 @@ def test_every_sequence_of_a_table_cut_and_whole(charset: str) -> None:
 def test_four_bytes_of_gb18030_at_the_edges_of_garbage() -> None:
     edges = (0, 1, 39_418, 39_419, 39_420, 188_999, 189_000, 189_000 + 0xFFFFF, 189_000 + 0x100000, 126 * 12_600 - 1)
     values = [_four_bytes(number) for number in edges]
-    found = decoded("gb18030", list(values))
-    assert found == expected("gb18030", list(values))
-    assert found[:2] + found[6:8] == ["\x80", "\x81", "\U00010000", "\U0010ffff"]
-    assert {*found[4:6], *found[8:]} == {"\ufffd"}
+    texts = decoded("gb18030", list(values))
+    assert texts == expected("gb18030", list(values))
+    assert texts[:2] + texts[6:8] == ["\x80", "\x81", "\U00010000", "\U0010ffff"]
+    assert {*texts[4:6], *texts[8:]} == {"\ufffd"}
     cut = [value[:size] for value in values for size in (1, 2, 3)]
     assert decoded("gb18030", list(cut)) == expected("gb18030", list(cut))
 
@@ -181,12 +181,12 @@ def test_a_charset_that_is_not_known_is_named() -> None:
 
 def test_more_than_arrow_can_count_is_an_error() -> None:
     # The same million bytes again and again.
-    data, places = np.zeros(1 << 20, np.uint8), np.zeros(2048, np.int32)
+    data, offsets = np.zeros(1 << 20, np.uint8), np.zeros(2048, np.int32)
     with pytest.raises(TooLongError):
-        to_utf8("utf8mb4", data, places, np.full(2048, 1 << 20, np.int32))
+        to_utf8("utf8mb4", data, offsets, np.full(2048, 1 << 20, np.int32))
 
 
-def test_wide_places_are_taken_too() -> None:
+def test_wide_positions_are_taken_too() -> None:
     data, offsets, lengths = lay_out([b"ab", None, b"c"])
     bounds, raw = to_utf8("utf8mb4", data, offsets.astype(np.int64), lengths.astype(np.int64))
     assert (bounds.tolist(), raw.tobytes()) == ([0, 2, 2, 3], b"abc")

@@ -28,21 +28,21 @@ def values(kind: pa.DataType) -> st.SearchStrategy[object]:
 
 @examples(300)
 @given(_TYPES, _TYPES, st.data())
-def test_every_value_stays_what_it_is(one: pa.DataType, other: pa.DataType, data: st.DataObject) -> None:
-    kind = common_type(one, other)
-    assert kind == common_type(other, one)
+def test_every_value_stays_what_it_is(first: pa.DataType, other: pa.DataType, data: st.DataObject) -> None:
+    kind = common_type(first, other)
+    assert kind == common_type(other, first)
     if kind is None:
-        assert pa.types.is_floating(one) or pa.types.is_floating(other) or pa.types.is_decimal256(other)
+        assert pa.types.is_floating(first) or pa.types.is_floating(other) or pa.types.is_decimal256(other)
         return
     with decimal.localcontext(prec=100):
-        value = data.draw(values(one))
-        wide = widen(pa.array([value, None], one), kind)
+        value = data.draw(values(first))
+        wide = widen(pa.array([value, None], first), kind)
         assert wide is not None
         assert wide.to_pylist() == [value, None]
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "expected"),
+    ("first", "other", "expected"),
     [
         (pa.int32(), pa.int64(), pa.int64()),
         (pa.uint32(), pa.int32(), pa.int64()),
@@ -56,8 +56,8 @@ def test_every_value_stays_what_it_is(one: pa.DataType, other: pa.DataType, data
         (pa.timestamp("us"), pa.date32(), None),
     ],
 )
-def test_types(one: pa.DataType, other: pa.DataType, expected: pa.DataType | None) -> None:
-    assert common_type(one, other) == expected
+def test_types(first: pa.DataType, other: pa.DataType, expected: pa.DataType | None) -> None:
+    assert common_type(first, other) == expected
 
 
 def test_a_narrower_type_is_none_to_widen_to() -> None:

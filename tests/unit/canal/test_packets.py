@@ -36,19 +36,19 @@ def connected() -> Iterator[tuple[socket.socket, FrameSocket]]:
 @given(NUMBERS, st.lists(st.binary(max_size=300)))
 def test_fields_are_those_that_the_library_wrote(batch_id: int, entries: list[bytes]) -> None:
     raw = messages.Messages(batch_id=batch_id, messages=entries).SerializeToString()
-    found = list(iter_fields(raw))
-    assert [value for field, value in found if field == 2] == entries
-    assert [value for field, value in found if field == 1] == ([batch_id % (1 << 64)] if batch_id else [])
-    assert list(iter_fields(memoryview(raw))) == found
+    fields = list(iter_fields(raw))
+    assert [value for field, value in fields if field == 2] == entries
+    assert [value for field, value in fields if field == 1] == ([batch_id % (1 << 64)] if batch_id else [])
+    assert list(iter_fields(memoryview(raw))) == fields
 
 
 @given(st.binary(max_size=60))
 def test_bytes_of_any_kind_are_fields_or_refused(raw: bytes) -> None:
     try:
-        found = list(iter_fields(raw))
+        fields = list(iter_fields(raw))
     except ProtocolError:
         return
-    assert sum(len(value) for _, value in found if isinstance(value, bytes)) <= len(raw)
+    assert sum(len(value) for _, value in fields if isinstance(value, bytes)) <= len(raw)
 
 
 @given(st.text(min_size=1), st.integers(1, 1 << 40), st.data())
@@ -151,11 +151,11 @@ def test_a_silent_peer_is_not_waited_for_without_end(sent: bytes) -> None:
 
 def test_many_parts_arrive_as_one() -> None:
     parts = [bytes([number % 256]) * (number % 5000) for number in range(300)]
-    found = bytearray()
+    received = bytearray()
 
     def read(peer: Any) -> None:
         while piece := peer.recv(1 << 16):
-            found.extend(piece)
+            received.extend(piece)
 
     with connected() as (peer, frames):
         reader = threading.Thread(target=read, args=(peer,))
@@ -163,7 +163,7 @@ def test_many_parts_arrive_as_one() -> None:
         frames.send(*parts[:150], *map(memoryview, parts[150:]))
         frames._socket.shutdown(socket.SHUT_WR)
         reader.join(30)
-    assert bytes(found) == b"".join(parts)
+    assert bytes(received) == b"".join(parts)
 
 
 def test_a_peer_that_has_gone_is_noticed_behind_its_unread_requests() -> None:

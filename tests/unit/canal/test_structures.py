@@ -41,12 +41,12 @@ VALUES = {
 @st.composite
 def structures(draw: st.DrawFn) -> ProtobufStructure:
     kind: Any = draw(st.sampled_from(KNOWN))
-    return kind(**{one.name: draw(VALUES[FIELDS[kind.message][one.name].kind]) for one in fields(kind)})
+    return kind(**{field.name: draw(VALUES[FIELDS[kind.message][field.name].kind]) for field in fields(kind)})
 
 
 @given(structures())
 def test_they_are_what_the_library_makes_of_the_same_values(structure: ProtobufStructure) -> None:
-    values = {one.name: getattr(structure, one.name) for one in fields(structure)}  # type: ignore[arg-type]
+    values = {field.name: getattr(structure, field.name) for field in fields(structure)}  # type: ignore[arg-type]
     theirs = getattr(messages, structure.message)
     read = theirs.FromString(structure.encode())
     assert {name: getattr(read, name) for name in values} == values

@@ -30,8 +30,8 @@ def previous_gtids(last: int) -> bytes:
 
 
 def gtid_list(last: int) -> bytes:
-    one = (5).to_bytes(4, "little") + (1).to_bytes(4, "little") + last.to_bytes(8, "little")
-    return (1).to_bytes(4, "little") + one if last else bytes(4)
+    gtid = (5).to_bytes(4, "little") + (1).to_bytes(4, "little") + last.to_bytes(8, "little")
+    return (1).to_bytes(4, "little") + gtid if last else bytes(4)
 
 
 @pytest.fixture(params=["mariadb", "mysql"])
@@ -42,10 +42,10 @@ def is_mariadb(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture
 def logs(tmp_path: Path, is_mariadb: bool) -> list[LogWriter]:
     """File 7 has transactions 1 to 4 of the seconds 1000 to 1003, file 8 those after, from 2000 on, and so on."""
-    found = list[LogWriter]()
-    for place, number in enumerate(NUMBERS):
-        log = LogWriter(file=f"binlog.{number:06}", is_mariadb=is_mariadb, timestamp=1000 * (place + 1)).open()
-        log._number = COUNT * place
+    writers = list[LogWriter]()
+    for index, number in enumerate(NUMBERS):
+        log = LogWriter(file=f"binlog.{number:06}", is_mariadb=is_mariadb, timestamp=1000 * (index + 1)).open()
+        log._number = COUNT * index
         body = gtid_list(log._number) if is_mariadb else previous_gtids(log._number)
         log.add(ev.MARIADB_GTID_LIST if is_mariadb else ev.PREVIOUS_GTIDS, body)
         log.boundaries.append(log.position)
@@ -56,8 +56,8 @@ def logs(tmp_path: Path, is_mariadb: bool) -> list[LogWriter]:
             log.commit()
             log.timestamp += 1
         written(log, tmp_path, log.file)
-        found.append(log)
-    return found
+        writers.append(log)
+    return writers
 
 
 def log_of(folder: Path) -> SourceLog:
@@ -105,18 +105,18 @@ def test_after_each_gtid(tmp_path: Path, logs: list[LogWriter], is_mariadb: bool
     log = log_of(tmp_path)
     for number in range(1, 3 * COUNT + 1):
         writer = logs[(number - 1) // COUNT]
-        place = log.find(Start.after_gtid(f"5-1-{number}" if is_mariadb else f"{SOURCE}:{number}"))
-        assert place == Position(writer.file, writer.boundaries[2 + (number - 1) % COUNT], epoch=2)
-        assert text_of(place.gtids) == executed(number, is_mariadb=is_mariadb)
+        position = log.find(Start.after_gtid(f"5-1-{number}" if is_mariadb else f"{SOURCE}:{number}"))
+        assert position == Position(writer.file, writer.boundaries[2 + (number - 1) % COUNT], epoch=2)
+        assert text_of(position.gtids) == executed(number, is_mariadb=is_mariadb)
     with pytest.raises(PositionLostError, match="has no transaction"):
         log.find(Start.after_gtid("5-1-99" if is_mariadb else f"{SOURCE}:99"))
 
 
 def test_at_each_time(tmp_path: Path, logs: list[LogWriter]) -> None:
     log = log_of(tmp_path)
-    for writer, place in zip(logs, range(1, 4), strict=True):
+    for writer, second in zip(logs, range(1, 4), strict=True):
         for row in range(1, COUNT):
-            time_us = (1000 * place + row) * SECOND
+            time_us = (1000 * second + row) * SECOND
             assert log.find(Start.at_time(time_us)) == Position(writer.file, writer.boundaries[1 + row], epoch=2)
     assert log.find(Start.at_time(10_000 * SECOND)) == log.end()
     assert log.find(Start.at_time(0)).file == logs[0].file
@@ -147,16 +147,16 @@ def test_a_log_without_gtids(tmp_path: Path) -> None:
         configured(source, f"{SOURCE}:1")
 
 
-def test_a_set_of_gtids_is_a_place(tmp_path: Path, logs: list[LogWriter], is_mariadb: bool) -> None:
+def test_a_set_of_gtids_is_a_position(tmp_path: Path, logs: list[LogWriter], is_mariadb: bool) -> None:
     log = log_of(tmp_path)
     for number in range(COUNT, 3 * COUNT + 1):
         writer = logs[(number - 1) // COUNT]
-        place = log.resolver.find_after_gtids(GtidSet.parse(executed(number, is_mariadb=is_mariadb)))
-        found = Position(writer.file, writer.boundaries[2 + (number - 1) % COUNT], epoch=2)
+        position = log.resolver.find_after_gtids(GtidSet.parse(executed(number, is_mariadb=is_mariadb)))
+        expected = Position(writer.file, writer.boundaries[2 + (number - 1) % COUNT], epoch=2)
         # Between the last transaction of a file and the first of the next there are two positions.
-        later = Position(logs[number // COUNT].file, 4, epoch=2) if number % COUNT == 0 and number < 12 else found
-        assert found <= place <= max(found, replace(later, offset=1 << 10))
-        assert text_of(place.gtids) == executed(number, is_mariadb=is_mariadb)
+        later = Position(logs[number // COUNT].file, 4, epoch=2) if number % COUNT == 0 and number < 12 else expected
+        assert expected <= position <= max(expected, replace(later, offset=1 << 10))
+        assert text_of(position.gtids) == executed(number, is_mariadb=is_mariadb)
 
 
 def test_the_end_moves_with_the_files(tmp_path: Path, logs: list[LogWriter]) -> None:
@@ -180,7 +180,7 @@ def test_a_file_without_its_first_events_does_not_count_yet(tmp_path: Path, logs
     path.write_bytes(path.read_bytes()[:size])
     log = log_of(tmp_path)
     assert log.end() == Position(logs[-2].file, logs[-2].position, epoch=2)
-    assert log.inventory().files == [one.file for one in logs[:-1]]
+    assert log.inventory().files == [writer.file for writer in logs[:-1]]
 
 
 def test_marks_are_those_of_the_stream(tmp_path: Path, logs: list[LogWriter]) -> None:

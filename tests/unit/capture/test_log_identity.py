@@ -12,7 +12,7 @@ from penstock.source import LogInventory
 ONE = "b4e7a3f0-0000-11f1-8000-000000000001"
 TWO = "b4e7a3f0-0000-11f1-8000-000000000002"
 MARKS = [FileIdentity(f"binlog.{number:06}", 1000 + number, 11) for number in range(3, 6)]
-PLACE = Position("binlog.000005", 400)
+POSITION = Position("binlog.000005", 400)
 
 
 def known(server: str = ONE) -> LogIdentity:
@@ -24,12 +24,12 @@ def known(server: str = ONE) -> LogIdentity:
 
 
 def judged(
-    identity: LogIdentity, server: str, marks: list[FileIdentity], place: Position = PLACE, executed: str = ""
+    identity: LogIdentity, server: str, marks: list[FileIdentity], position: Position = POSITION, executed: str = ""
 ) -> LogMatch:
     by_name = {mark.file: mark for mark in marks}
     gtids = GtidSet.parse(executed) if executed else None
     inventory = LogInventory(server, dict.fromkeys(by_name, 1000), Position(marks[-1].file, 900, gtids=gtids), None)
-    return identity.compare(inventory, place, by_name.__getitem__)
+    return identity.compare(inventory, position, by_name.__getitem__)
 
 
 def moved(marks: list[FileIdentity], *, files: int = 0, began: int = 0, server_id: int = 11) -> list[FileIdentity]:
@@ -51,7 +51,7 @@ def test_a_purged_log_is_still_the_same(server: str) -> None:
 
 
 @pytest.mark.parametrize("server", [ONE, ""], ids=["uuid", "no uuid"])
-def test_a_log_that_began_anew(server: str) -> None:
+def test_a_log_that_was_reset(server: str) -> None:
     assert judged(known(server), server, moved(MARKS, began=500)) is LogMatch.RESET
     assert judged(known(server), server, [FileIdentity("binlog.000001", 5000, 11)]) is LogMatch.RESET
 
@@ -64,9 +64,9 @@ def test_another_server() -> None:
 
 def test_gtids_that_a_server_had_and_has_no_more() -> None:
     """Its files may look the same."""
-    place = replace(PLACE, gtids=GtidSet.parse(f"{ONE}:1-9"))
-    assert judged(known(), ONE, MARKS, place, f"{ONE}:1-12") is LogMatch.SAME
-    assert judged(known(), ONE, MARKS, place, f"{ONE}:1-8") is LogMatch.RESET
+    position = replace(POSITION, gtids=GtidSet.parse(f"{ONE}:1-9"))
+    assert judged(known(), ONE, MARKS, position, f"{ONE}:1-12") is LogMatch.SAME
+    assert judged(known(), ONE, MARKS, position, f"{ONE}:1-8") is LogMatch.RESET
 
 
 def test_the_first_log_is_taken_as_it_is() -> None:

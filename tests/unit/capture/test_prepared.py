@@ -128,8 +128,10 @@ def test_what_was_prepared_outlives_the_process_and_the_log(
     if is_clean:
         before.save()
         access.purged = max(0, access.files().index(reached.file))
-    places = [Position(file, offset) for file, offset in log.boundaries]
-    start = choice.choice([place for place in places if place <= reached and place.file in access.files()] or [reached])
+    positions = [Position(file, offset) for file, offset in log.boundaries]
+    start = choice.choice(
+        [position for position in positions if position <= reached and position.file in access.files()] or [reached]
+    )
     after = PreparedTransactions(access, files=PreparedFiles(folder), memory_bytes=memory_bytes)
     rows = rows_in(resolved(blocks, after, start), TABLE)
     assert rows == [row for row in everything if Position(row["_file"], row["_offset"]) >= start]
@@ -138,13 +140,13 @@ def test_what_was_prepared_outlives_the_process_and_the_log(
 @settings(max_examples=15)
 @given(st.integers(0, 1 << 30), st.booleans())
 def test_gtids_and_boundaries_are_those_of_the_log(seed: int, is_mariadb: bool) -> None:
-    """A place after each transaction, also a prepared one; each has the GTIDs up to there."""
+    """A position after each transaction, also a prepared one; each has the GTIDs up to there."""
     log = random_log(random.Random(seed), is_mariadb=is_mariadb)
     blocks = read(log.writer)
 
-    def boundaries(several: Sequence[Block]) -> list[tuple[Position, str]]:
-        found = [block.boundary_after(int(i)) for block in several for i in block.boundaries]
-        return [(place, place.gtids.text if place.gtids else "") for place in found]
+    def boundaries(blocks: Sequence[Block]) -> list[tuple[Position, str]]:
+        positions = [block.boundary_after(int(i)) for block in blocks for i in block.boundaries]
+        return [(position, position.gtids.text if position.gtids else "") for position in positions]
 
     parts = list(resolved(blocks, PreparedTransactions(WrittenLog(blocks)), first_of(blocks)))
     assert boundaries(parts) == boundaries(blocks)
@@ -174,11 +176,11 @@ def test_a_commit_whose_rows_are_purged_is_an_error_or_left_out_by_choice() -> N
     log.prepare("a", 3)
     log.rotate()
     log.plain()
-    place = log.boundaries[-1]
+    boundary = log.boundaries[-1]
     log.close("a", is_commit=True)
     log.plain()
     blocks = read(log.writer)
-    access, start = WrittenLog(blocks, purged=1), Position(*place)
+    access, start = WrittenLog(blocks, purged=1), Position(*boundary)
     with pytest.raises(
         PositionLostError, match=r"XA COMMIT X'61',X'',1 ends at binlog.000002:\d+, and the log no longer"
     ):
@@ -223,27 +225,30 @@ def test_what_is_prepared_is_told_with_its_rows_and_time() -> None:
     prepared.save_and_forget(lambda: first_of(blocks))
     report = prepared.report()
     assert (report["count"], report["since"]) == (2, 1_700_000_000)
-    assert [(one["xid"], one["rows"]) for one in report["transactions"]] == [(xid_text("a"), 3), (xid_text("b"), 2)]
+    assert [(transaction["xid"], transaction["rows"]) for transaction in report["transactions"]] == [
+        (xid_text("a"), 3),
+        (xid_text("b"), 2),
+    ]
 
 
-def test_another_log_goes_on_with_what_is_prepared(tmp_path: Path) -> None:
+def test_another_log_continues_with_what_is_prepared(tmp_path: Path) -> None:
     """By GTIDs, what is in memory or in files is delivered with the commit in the other server's log."""
     log = XaLog(LogWriter(is_mariadb=False).open())
     log.prepare("a", 3)
-    place = Position(*log.boundaries[-1])
+    position = Position(*log.boundaries[-1])
     log.close("a", is_commit=True)
     blocks = read(log.writer)
     ids = list[int]()
     for files in (None, PreparedFiles(tmp_path)):
         prepared = PreparedTransactions(WrittenLog(blocks), files=files)
         prepared.resume(first_of(blocks))
-        list(XaResolver(prepared).resolve(blocks[0].between(first_of(blocks), place)))
-        prepared.set_resolved(place)
+        list(XaResolver(prepared).resolve(blocks[0].between(first_of(blocks), position)))
+        prepared.set_resolved(position)
         other = Position("other.000009", 4, epoch=1)
-        prepared.switch_to(place, other)
+        prepared.switch_to(position, other)
         access = WrittenLog([], purged=9)
         prepared._access = access
         prepared.resume(other)
-        statement = blocks[0].between(place, blocks[0].end)
+        statement = blocks[0].between(position, blocks[0].end)
         ids += [row["id"] for part in XaResolver(prepared).resolve(statement) for row in rows_in([part], TABLE)]
     assert ids == [1, 2, 3] * 2

@@ -38,9 +38,9 @@ def log(
 
 
 def facts(
-    position: Position = AT, match: LogMatch = LogMatch.SAME, inventory: LogInventory | None = None, **more: object
+    position: Position = AT, match: LogMatch = LogMatch.SAME, inventory: LogInventory | None = None, **others: object
 ) -> ResumeFacts:
-    given: dict[str, object] = {"epoch": 1, "window_s": 60.0} | more
+    given: dict[str, object] = {"epoch": 1, "window_s": 60.0} | others
     return ResumeFacts("db:3306", position, match=match, inventory=inventory or log(), **given)  # type: ignore[arg-type]
 
 

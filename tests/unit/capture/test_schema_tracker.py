@@ -92,39 +92,39 @@ def table_names(table: TableSchema) -> Names:
 
 @st.composite
 def ddl_logs(draw: st.DrawFn) -> DdlLog:
-    found = DdlLog()
+    ddl_log = DdlLog()
     columns = st.lists(st.sampled_from("xyzuvw"), min_size=1, max_size=3, unique=True).map(tuple)
     for _ in range(draw(st.integers(1, 14))):
-        there = sorted(found.real)
-        free = sorted({*NAMES} - found.real.keys())
+        there = sorted(ddl_log.real)
+        free = sorted({*NAMES} - ddl_log.real.keys())
         if free and (not there or draw(st.integers(0, 3)) == 0):
-            found.create(draw(st.sampled_from(free)), draw(columns))
+            ddl_log.create(draw(st.sampled_from(free)), draw(columns))
             continue
         name = draw(st.sampled_from(there))
-        own = found.real[name]
+        own = ddl_log.real[name]
         match draw(
             st.sampled_from(("insert", "insert", "insert", "add", "change", "puzzle", "drop", "rename", "swap"))
         ):
             case "insert":
-                found.insert(*draw(st.lists(st.sampled_from(there), min_size=1, max_size=2, unique=True)))
+                ddl_log.insert(*draw(st.lists(st.sampled_from(there), min_size=1, max_size=2, unique=True)))
             case "add":
-                found.alter(
-                    name, f"ADD COLUMN n{len(own)}{found.number} INT FIRST", (f"n{len(own)}{found.number}", *own)
+                ddl_log.alter(
+                    name, f"ADD COLUMN n{len(own)}{ddl_log.number} INT FIRST", (f"n{len(own)}{ddl_log.number}", *own)
                 )
             case "change":
-                found.alter(name, f"CHANGE {own[0]} m{found.number} INT", (f"m{found.number}", *own[1:]))
+                ddl_log.alter(name, f"CHANGE {own[0]} m{ddl_log.number} INT", (f"m{ddl_log.number}", *own[1:]))
             case "puzzle":
-                found.puzzle(name)
+                ddl_log.puzzle(name)
             case "drop":
-                found.drop(name)
+                ddl_log.drop(name)
             case "rename" if free:
-                found.rename((name, free[0]))
+                ddl_log.rename((name, free[0]))
             case "swap" if len(there) > 1:
                 other = next(each for each in there if each != name)
-                found.rename((name, "tmp"), (other, name), ("tmp", other))
+                ddl_log.rename((name, "tmp"), (other, name), ("tmp", other))
             case _:
                 pass
-    return found
+    return ddl_log
 
 
 def check(log: DdlLog, blocks: Sequence[Block]) -> None:
@@ -153,7 +153,7 @@ def opened(folder: Path) -> SchemaTracker:
 @given(ddl_logs(), st.lists(st.integers(20, 900), max_size=12), st.data())
 def test_names_are_those_of_their_time(log: DdlLog, sizes: list[int], data: st.DataObject) -> None:
     blocks = read(log.log, sizes)
-    places = [START, *(block.end_of_event(int(i)) for block in blocks for i in block.boundaries)]
+    positions = [START, *(block.end_of_event(int(i)) for block in blocks for i in block.boundaries)]
     with TemporaryDirectory() as name:
         tables = opened(Path(name))
         check(log, [tables.follow(block) for block in blocks])
@@ -162,7 +162,7 @@ def test_names_are_those_of_their_time(log: DdlLog, sizes: list[int], data: st.D
         unknown = {table.table for table in tables.stopped_tables}
         assert {table for table, columns in last.items() if columns is None and table not in gone} >= unknown - gone
         tables.close()
-        again = data.draw(st.sampled_from(places))
+        again = data.draw(st.sampled_from(positions))
         tables = opened(Path(name))
         parts = [block.between(again, block.end) for block in blocks if block.end > again]
         check(log, [tables.follow(part) for part in parts])
@@ -196,14 +196,14 @@ def small_log() -> DdlLog:
 def test_what_is_known_leaves_the_events_as_they_are(tmp_path: Path) -> None:
     (block,) = read(small_log().log)
     tables = opened(tmp_path)
-    found = tables.follow(block)
-    assert found.data is block.data
-    assert found.checksum == block.checksum
-    assert found.problems == {}
-    (number,) = found.tables
-    assert found.tables[number].startswith(block.tables[number])
-    assert tables.follow(found) is found  # it has names now
-    assert tables.follow(block).tables == found.tables
+    followed = tables.follow(block)
+    assert followed.data is block.data
+    assert followed.checksum == block.checksum
+    assert followed.problems == {}
+    (number,) = followed.tables
+    assert followed.tables[number].startswith(block.tables[number])
+    assert tables.follow(followed) is followed  # it has names now
+    assert tables.follow(block).tables == followed.tables
     tables.close()
 
 
@@ -234,17 +234,20 @@ def test_a_shape_that_does_not_fit_stops_the_table(tmp_path: Path, caplog: pytes
     (block,) = read(log.log)
     tables = opened(tmp_path)
     with caplog.at_level(logging.WARNING):
-        found = tables.follow(block)
-    assert {*found.problems} == {300}
+        followed = tables.follow(block)
+    assert {*followed.problems} == {300}
     words = (
         r"binlog.000001:\d+ WRITE_ROWS_V1 of table id 300: table shop.a is not what the schema history says: 3 columns"
     )
     with pytest.raises(SchemaError, match=words):
-        found.schema_of(300)
+        followed.schema_of(300)
     assert [str(name) for name in tables.stopped_tables] == ["shop.a"]
-    assert found.select_tables({TableName("shop", "b")}).problems == {}
-    assert found.select_tables({TableName("shop", "a")}).problems == found.problems
-    assert Block.from_description(found.encode_description(), found.data, found.index).problems == found.problems
+    assert followed.select_tables({TableName("shop", "b")}).problems == {}
+    assert followed.select_tables({TableName("shop", "a")}).problems == followed.problems
+    assert (
+        Block.from_description(followed.encode_description(), followed.data, followed.index).problems
+        == followed.problems
+    )
     assert b"problems" not in block.encode_description()
     tables.close()
 
@@ -255,10 +258,10 @@ def test_before_the_history_only_names_count(tmp_path: Path) -> None:
     (block,) = read(log.log)
     later = replace(block.end, offset=block.end.offset)
     tables = SchemaTracker(SchemaHistory(tmp_path, lambda: (later, SHOP)))
-    found = tables.follow(block)
-    (number,) = found.tables
+    followed = tables.follow(block)
+    (number,) = followed.tables
     with pytest.raises(SchemaError, match=r"begins at .*; what the tables were at .* is not known"):
-        found.schema_of(number)
+        followed.schema_of(number)
     named = DdlLog()
     named.create("a", ("x",))
     named.insert("a", has_names=True)
@@ -271,7 +274,7 @@ def test_what_is_known_later_counts_from_there_on(tmp_path: Path) -> None:
     log = small_log()
     log.puzzle("a")
     log.insert("a")
-    place = log.log.position
+    offset = log.log.position
     log.tables["a"] = ("x", "y")
     log.insert("a")
     log.alter("a", "CHANGE x q INT", ("q", "y"))
@@ -280,11 +283,11 @@ def test_what_is_known_later_counts_from_there_on(tmp_path: Path) -> None:
     for sizes in ([], [100] * 30):
         with TemporaryDirectory() as name:
             history = SchemaHistory(Path(name), lambda: (START, SHOP))
-            tables = SchemaTracker(history, (Position(START.file, place), later))
+            tables = SchemaTracker(history, (Position(START.file, offset), later))
             blocks = read(log.log, sizes)
-            found = [tables.follow(block) for block in blocks]
+            followed = [tables.follow(block) for block in blocks]
             # The id is that of the rows before: one block has one shape for it.
-            assert len(found) == 1 or check(log, found) is None
+            assert len(followed) == 1 or check(log, followed) is None
             assert table_names(history.catalogue.schema_of(TableName("shop", "a"))) == ("q", "y")
             tables.close()
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.binlog.events import file_log
-from penstock.cli import app, binlog_work
+from penstock.cli import app, binlog_lines
 from penstock.render.page import compose_page
 from tests.support.shop_log import PRODUCT, shown, written
 from tests.twins.log import LogWriter
@@ -55,7 +55,7 @@ def test_two_blocks_are_rendered_at_the_same_time(tmp_path: Path, monkeypatch: p
             both.wait()  # until another thread is here too
         return compose_page(*args)
 
-    monkeypatch.setattr(binlog_work, "compose_page", compose_with_another)
+    monkeypatch.setattr(binlog_lines, "compose_page", compose_with_another)
     lines = shown(written(products(200), tmp_path), "--format", "json").splitlines()
     assert [json.loads(line)["key"]["id"] for line in lines] == list(range(200))
 

@@ -1,4 +1,4 @@
-"""A limit of changes where many of them share a place: in a compressed transaction."""
+"""A limit of changes where many of them share a position: in a compressed transaction."""
 
 import json
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_the_first_changes_are_the_same_in_all_formats(log: Path, tmp_path: Path
     assert {name: [int(line.split(",")[0]) for line in lines] for name, lines in texts.items()} == expected
 
 
-def test_places_are_shared_here(log: Path, tmp_path: Path) -> None:
+def test_positions_are_shared_here(log: Path, tmp_path: Path) -> None:
     shown(log, "--output", "parquet", "--to", tmp_path / "out")
-    places = pq.read_table(tmp_path / "out" / "s.a.parquet").column("_seq").to_pylist()
-    assert len(set(places)) < len(places) // 2
+    sequences = pq.read_table(tmp_path / "out" / "s.a.parquet").column("_seq").to_pylist()
+    assert len(set(sequences)) < len(sequences) // 2

@@ -59,9 +59,9 @@ def shell(command: str, *arguments: object) -> subprocess.CompletedProcess[str]:
 )
 def test_options_that_do_not_go_together(log: Path, tmp_path: Path, options: Sequence[str], words: str) -> None:
     before = log.read_bytes()
-    places = {"FOLDER": tmp_path, "LOG": log}
+    paths = {"FOLDER": tmp_path, "LOG": log}
     with pytest.raises(ConfigurationError) as error:
-        binlog(log, *(places.get(option, option) for option in options))
+        binlog(log, *(paths.get(option, option) for option in options))
     assert words in str(error.value)
     assert "\n" not in str(error.value)
     assert log.read_bytes() == before
@@ -106,7 +106,7 @@ def test_a_name_that_is_no_text(log: Path, mode: str) -> None:
     assert "b\ufffd.000001" in done.stdout
 
 
-def test_verifying_goes_on_after_a_broken_file(log: Path, tmp_path: Path) -> None:
+def test_verifying_continues_after_a_broken_file(log: Path, tmp_path: Path) -> None:
     empty = tmp_path / "binlog.000002"
     empty.touch()
     result = binlog(empty, log, "--verify")

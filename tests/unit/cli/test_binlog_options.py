@@ -168,9 +168,9 @@ def test_picking(log: Path, options: list[str], tables: list[str | None] | str) 
 def test_positions(log: Path) -> None:
     changes = [json.loads(line) for line in shown(log).splitlines()]
     update = next(change for change in changes if change["type"] == "update")
-    place = f"binlog.000001:{update['pos']}"
-    after = [json.loads(line)["type"] for line in shown(log, "--since", place).splitlines()]
-    before = [json.loads(line)["type"] for line in shown(log, "--until", place).splitlines()]
+    position = f"binlog.000001:{update['pos']}"
+    after = [json.loads(line)["type"] for line in shown(log, "--since", position).splitlines()]
+    before = [json.loads(line)["type"] for line in shown(log, "--until", position).splitlines()]
     assert after == ["update", "delete"]
     assert before == ["ddl", "insert", "insert", "insert", "insert"]
     assert shown(log, "--until", "binlog.000000:4") == ""

@@ -52,11 +52,11 @@ def test_a_log_that_is_cut_off_still_gives_what_it_has(late: Path, tmp_path: Pat
 
 def test_a_column_of_one_table_is_left_out(tmp_path: Path) -> None:
     log = written(shop_log(), tmp_path)
-    found = [json.loads(line) for line in shown(log, "--output", "json", "--without", "shop.note.raw").splitlines()]
-    rows = [one["after"] for one in found if one["type"] == "insert"]
+    changes = [json.loads(line) for line in shown(log, "--output", "json", "--without", "shop.note.raw").splitlines()]
+    rows = [change["after"] for change in changes if change["type"] == "insert"]
     assert [list(row) for row in rows] == [["id", "name", "price"]] * 2 + [["what"], ["id", "name", "price"]]
-    found = [json.loads(line) for line in shown(log, "--output", "json", "--without", "shop.note.name").splitlines()]
-    assert next(list(one["after"]) for one in found if one["type"] == "insert") == ["id", "name", "price"]
+    changes = [json.loads(line) for line in shown(log, "--output", "json", "--without", "shop.note.name").splitlines()]
+    assert next(list(change["after"]) for change in changes if change["type"] == "insert") == ["id", "name", "price"]
     assert "`raw`" not in shown(log, "--output", "sql", "--without", "shop.note.raw,price")
     text = shown(log, "--output", "csv", "--table", "shop.product", "--without", "shop.product.price")
     assert "price" not in text.splitlines()[0]
@@ -65,10 +65,10 @@ def test_a_column_of_one_table_is_left_out(tmp_path: Path) -> None:
 def test_a_run_that_compiles_kernels_says_so_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def places(kernel: Kernel) -> Iterator[Path]:
+    def cache_files(kernel: Kernel) -> Iterator[Path]:
         yield tmp_path / kernel.function.__name__
 
-    monkeypatch.setattr(native, "_cache_files", places)
+    monkeypatch.setattr(native, "_cache_files", cache_files)
     native._announce_compilation.cache_clear()
 
     def one_more(value: int) -> int:

@@ -36,7 +36,7 @@ def test_the_schema() -> None:
     sections = instance["$defs"]
 
     def kinds(section: str, name: str) -> set[str]:
-        return {one["type"] for one in sections[section]["properties"][name]["anyOf"]}
+        return {option["type"] for option in sections[section]["properties"][name]["anyOf"]}
 
     assert kinds("StoreSettings", "memory") == {"string", "integer"}
     assert kinds("FilterSettings", "allow") == {"array", "string"}
@@ -57,7 +57,7 @@ def test_a_folder_is_checked(conf: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     with (conf / "crm" / "instance.properties").open("a") as file:
         file.write("canal.mq.partition=1\n")
-    history = "the schema history is always kept, in files below data_dir; canal's tsdb is not read"
+    history = "Penstock always keeps its own schema history, in files below data_dir; canal's tsdb is not read"
     assert config("check", conf).splitlines() == [
         "(server)  ok",
         "crm       ok, canal's clients see TIMESTAMP in Asia/Tokyo, the time zone of this machine",
@@ -70,11 +70,11 @@ def test_a_folder_is_checked(conf: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     text = config("check", conf, code=1)
     assert "shop      " + str(conf / "shop.yml") + ": source.hots: Extra inputs" in text
     assert "zoo.yml is empty" in text
-    found = json.loads(config("check", conf, "--output", "json", code=1))
-    assert "hots" in found["instances"]["shop"]["error"]
-    assert [found["instances"][name]["time_zone"] for name in ("crm", "shop")] == ["Asia/Tokyo", None]
-    assert "schema history" in found["instances"]["crm"]["ignored"]["canal.instance.tsdb.enable"]
-    assert "s3cret" not in text + json.dumps(found)
+    report = json.loads(config("check", conf, "--output", "json", code=1))
+    assert "hots" in report["instances"]["shop"]["error"]
+    assert [report["instances"][name]["time_zone"] for name in ("crm", "shop")] == ["Asia/Tokyo", None]
+    assert "schema history" in report["instances"]["crm"]["ignored"]["canal.instance.tsdb.enable"]
+    assert "s3cret" not in text + json.dumps(report)
 
 
 def test_a_port_that_is_open_to_everybody_is_a_warning(conf: Path) -> None:
@@ -111,8 +111,8 @@ def test_a_misspelled_key_is_named_with_what_was_meant(conf: Path) -> None:
     }.items():
         assert f"WARNING: {wrong} is not a property of canal: did you mean {meant}?" in lines
     assert "ignored (not a property of canal): canal.mine" in lines
-    found = json.loads(config("check", conf, "--output", "json"))
-    assert found["server"]["did_you_mean"] == {"canal.destination": "canal.destinations"}
+    report = json.loads(config("check", conf, "--output", "json"))
+    assert report["server"]["did_you_mean"] == {"canal.destination": "canal.destinations"}
     properties.write_text("canal.instance.master.adress=db\n")
     wanted = "canal.instance.master.adress is not a property of canal: did you mean canal.instance.master.address?"
     assert wanted in config("check", conf, code=1), "where the mistake makes an error of it, too"
@@ -132,9 +132,9 @@ def test_a_file_is_checked(tmp_path: Path) -> None:
 def test_what_counts_is_shown_without_secrets(conf: Path) -> None:
     text = config("show", conf)
     assert "s3cret" not in text
-    found = yaml.safe_load(text)
-    assert (found["admin"]["token"], found["flight"]["port"]) == ("***", 11115)
-    assert [one["destination"] for one in found["instances"]] == ["crm", "shop"]
+    settings = yaml.safe_load(text)
+    assert (settings["admin"]["token"], settings["flight"]["port"]) == ("***", 11115)
+    assert [instance["destination"] for instance in settings["instances"]] == ["crm", "shop"]
     assert yaml.safe_load(config("show", conf, "--destination", "shop"))["data_dir"] == "/data"
     with pytest.raises(ConfigurationError, match="no instance 'x'"):
         config("show", conf, "--destination", "x")

@@ -46,12 +46,12 @@ def test_which_rule_decides(config: Path) -> None:
 
 
 def test_rules_of_the_command_line_as_json() -> None:
-    found = json.loads(
+    decisions = json.loads(
         explain(
             "shop.a", "--allow", "x.y,shop\\..*", "--drop", "shop.a:secret/day", "--kind", "ddl", "--output", "json"
         )
     )
-    assert found == [
+    assert decisions == [
         {
             "table": "shop.a",
             "passes": True,
@@ -78,10 +78,10 @@ def test_rules_of_the_command_line_as_json() -> None:
 )
 def test_mistakes(config: Path, arguments: list[str], words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
-        explain(*(one.replace("{config}", str(config)) for one in arguments))
+        explain(*(argument.replace("{config}", str(config)) for argument in arguments))
 
 
-def test_a_bad_rule_is_one_line_with_its_place() -> None:
+def test_a_bad_rule_is_one_line_with_its_position() -> None:
     program = Path(sys.executable).with_name("penstock")
     command = [program, "filter", "explain", "a.b", "--deny", "x.y,shop.("]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -1,4 +1,4 @@
-"""Results come in the order of the items, with the errors at their places, and no more is done than is wanted."""
+"""Results come in the order of the items, with the errors at their positions, and no more is done than is wanted."""
 
 import subprocess
 import sys
@@ -157,8 +157,8 @@ def test_a_process_ends_as_it_should_while_the_threads_work(exception: str, code
     ended = [
         subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120, check=False) for _ in range(3)
     ]
-    assert [one.returncode for one in ended] == [code] * 3
-    for one in ended:
-        assert one.stderr.endswith(error)
-        assert (b"Traceback" in one.stderr) == ("RuntimeError" in exception)
-        assert b"terminate" not in one.stderr
+    assert [process.returncode for process in ended] == [code] * 3
+    for process in ended:
+        assert process.stderr.endswith(error)
+        assert (b"Traceback" in process.stderr) == ("RuntimeError" in exception)
+        assert b"terminate" not in process.stderr

@@ -95,7 +95,7 @@ def test_a_password_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_parameters_are_those_that_typer_knows() -> None:
     """All that is written twice: names, spellings, types, defaults, limits and variables of the environment."""
-    signature, found = inspect.signature(binlog), list[CommandParameter]()
+    signature, parameters = inspect.signature(binlog), list[CommandParameter]()
     for name, hint in get_type_hints(binlog, include_extras=True).items():
         if name == "return":
             continue
@@ -104,7 +104,7 @@ def test_the_parameters_are_those_that_typer_knows() -> None:
         is_list = get_origin(kind) is list
         first = [info.default] if isinstance(info.default, str) else []
         words = [] if isinstance(info, ArgumentInfo) else [*first, *(info.param_decls or ())] or [f"--{name}"]
-        found.append(
+        parameters.append(
             CommandParameter(
                 name,
                 tuple(words),
@@ -116,20 +116,20 @@ def test_the_parameters_are_those_that_typer_knows() -> None:
                 info.envvar or "",
             )
         )
-    assert tuple(found) == PARAMETERS
+    assert tuple(parameters) == PARAMETERS
 
 
 def test_files_are_read_without_typer(tmp_path: Path) -> None:
     code = "import sys; sys.argv[0] = 'penstock'; from penstock.cli import main; main()"
     log = written(shop_log(), tmp_path)
-    for more in (["--output", "json"], ["--output", "sql"], ["--stats"]):
+    for options in (["--output", "json"], ["--output", "sql"], ["--stats"]):
         result = subprocess.run(
-            [sys.executable, "-X", "importtime", "-c", code, "binlog", str(log), *more],
+            [sys.executable, "-X", "importtime", "-c", code, "binlog", str(log), *options],
             capture_output=True,
             text=True,
             check=True,
         )
         loaded = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
         assert "numpy" in loaded
-        assert not loaded & {"typer", "pydantic", "pandas", "pymysql", "penstock.schema.ddl"}, more
-        assert "numpy.ma" not in loaded or more == ["--stats"]
+        assert not loaded & {"typer", "pydantic", "pandas", "pymysql", "penstock.schema.ddl"}, options
+        assert "numpy.ma" not in loaded or options == ["--stats"]

@@ -29,8 +29,8 @@ class Scene:
         text = f"{{source: {{path: '{self.logs}', poll_s: 0.05}}, start: earliest, data_dir: '{self.data}'}}"
         (self.conf / "shop.yml").write_text(text, encoding="utf-8")
         self.folder = ConfFolder(self.conf, 0)
-        self.keeper = FileMetaBackend("shop", self.data)
-        self.keeper.load()
+        self.backend = FileMetaBackend("shop", self.data)
+        self.backend.load()
 
     @property
     def settings(self) -> InstanceSettings:
@@ -41,7 +41,7 @@ class Scene:
         return find_running_server(self.settings, self.conf, f"http://{server.admin.address}", None)
 
     def let_start(self) -> None:
-        self.keeper.close()
+        self.backend.close()
         shop_folder(self.logs)
 
 
@@ -51,12 +51,12 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def _is_starting(server: Server) -> bool:
-    return [one["role"] for one in status_of(server)["instances"]] == ["starting"]
+    return [instance["role"] for instance in status_of(server)["instances"]] == ["starting"]
 
 
 def test_a_destination_that_is_starting_is_waited_for(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.cli.running_server._START_S", LONG_S)
-    looks, found = list[str](), list[CursorOwner | None]()
+    looks, owners = list[str](), list[CursorOwner | None]()
     ask = AdminClient.status
 
     def status(client: AdminClient) -> dict[str, Any]:
@@ -66,28 +66,28 @@ def test_a_destination_that_is_starting_is_waited_for(scene: Scene, monkeypatch:
     monkeypatch.setattr(AdminClient, "status", status)
     with served(scene.folder.read().server, scene.folder, 0) as server:
         assert poll(lambda: _is_starting(server))
-        command = threading.Thread(target=lambda: found.append(scene.find(server)))
+        command = threading.Thread(target=lambda: owners.append(scene.find(server)))
         command.start()
         assert poll(lambda: len(looks) > 1), "it looks again"
-        assert not found
+        assert not owners
         scene.let_start()
         command.join(LONG_S)
-        assert found[0] is not None
-        assert found[0].client is not None, found[0].problem
+        assert owners[0] is not None
+        assert owners[0].client is not None, owners[0].problem
         with pytest.raises(PenstockError, match="there is no client 1001 of 'shop'"):
-            found[0].forget_client(1001)
+            owners[0].forget_client(1001)
 
 
 def test_one_that_does_not_start_is_told_to_be_tried_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.cli.running_server._START_S", 0.2)
     with served(scene.folder.read().server, scene.folder, 0) as server:
         assert poll(lambda: _is_starting(server))
-        found = scene.find(server)
-        assert found is not None
-        assert "destination 'shop' is starting at http" in found.problem
+        owner = scene.find(server)
+        assert owner is not None
+        assert "destination 'shop' is starting at http" in owner.problem
         assert server.admin is not None
-        client = CursorOwner("shop", found.why, AdminClient(f"http://{server.admin.address}"), {})
+        client = CursorOwner("shop", owner.why, AdminClient(f"http://{server.admin.address}"), {})
         with pytest.raises(NotRunningError, match="'shop' is starting, try again") as told:
             client.forget_client(1001)
         assert told.value.transient
-    scene.keeper.close()
+    scene.backend.close()

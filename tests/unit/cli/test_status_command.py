@@ -22,8 +22,8 @@ from tests.support.admin_support import served, settings_with, shop_folder
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    with served(settings_with(shop_folder(tmp_path / "logs"), admin={"port": 0, "token": "s3cret"})) as found:
-        yield found
+    with served(settings_with(shop_folder(tmp_path / "logs"), admin={"port": 0, "token": "s3cret"})) as process:
+        yield process
 
 
 def run(*arguments: str) -> Result:
@@ -48,8 +48,8 @@ def test_it_shows_instances_and_clients(server: Server) -> None:
     assert lines[0].startswith("penstock 0.")
     assert any(line.split()[:2] == ["shop", "following"] for line in lines), result.stdout
     assert any(line.startswith("1001") and "holds the oldest entries" in line for line in lines), result.stdout
-    found = json.loads(run(*url_of(server), "--output", "json").stdout)
-    assert found["instances"][0]["clients"][0]["outstanding"] == 1
+    status = json.loads(run(*url_of(server), "--output", "json").stdout)
+    assert status["instances"][0]["clients"][0]["outstanding"] == 1
 
 
 def test_readiness_is_an_exit_code(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,8 +130,8 @@ def test_it_looks_again_and_again(server: Server, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(status.time, "sleep", sleep)
     result = CliRunner().invoke(app, ["status", *url_of(server), "--watch", "--output", "json"])
-    found = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [one["instances"][0]["destination"] for one in found] == ["shop"] * 3
+    reports = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [report["instances"][0]["destination"] for report in reports] == ["shop"] * 3
 
 
 def test_the_help_has_examples() -> None:
@@ -141,8 +141,8 @@ def test_the_help_has_examples() -> None:
 
 def test_what_is_not_known_and_what_is_strange_can_be_shown() -> None:
     lag = {"seconds": None, "bytes": None}
-    place = {"file": "binlog.000001", "offset": 4, "epoch": 2}
-    client: dict[str, Any] = {"client": "readers", "state": "lost", "cursor": place, "lag": lag, "outstanding": 0}
+    position = {"file": "binlog.000001", "offset": 4, "epoch": 2}
+    client: dict[str, Any] = {"client": "readers", "state": "lost", "cursor": position, "lag": lag, "outstanding": 0}
     client |= {"waiting_entries": 3, "waiting_bytes": 2e6, "holds_oldest": False, "lost": "it was too slow"}
     absent = client | {"client": "1002", "state": "absent", "lost": "", "connected": False, "from_log": True}
     present = client | {
@@ -154,7 +154,7 @@ def test_what_is_not_known_and_what_is_strange_can_be_shown() -> None:
     }
     store = {"bytes": 5, "limit_bytes": None, "fill": None, "waits_for": ["7"]}
     election = {"is_held": False, "owner": "db2:11111", "epoch": None}
-    found = format_status(
+    text = format_status(
         {
             "time": 200_000.0,
             "server": {"version": "1", "uptime_s": 200_000, "ports": {}},
@@ -163,13 +163,13 @@ def test_what_is_not_known_and_what_is_strange_can_be_shown() -> None:
             "problems": {"(server)": "changed"},
             "instances": [
                 {"destination": "a", "state": "stopped", "role": "standby", "election": election},
-                {"destination": "b", "state": "blocked", "since": 199_990.5, "role": "running", "latest": place}
+                {"destination": "b", "state": "blocked", "since": 199_990.5, "role": "running", "latest": position}
                 | {"lag": lag, "store": store, "clients": [client, absent, present]},
             ],
         }
     )
     where = "binlog.000001:4 (epoch 2)  not known  3 entries, 2.0 MB  0"
-    assert found.splitlines() == [
+    assert text.splitlines() == [
         "penstock 1, up 2 d, ",
         "NOT READY",
         "  shop: broken?[2J",

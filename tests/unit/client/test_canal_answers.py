@@ -69,7 +69,7 @@ class Peer:
                     return
 
     def bodies(self, kind: PacketType, cls: Any) -> list[Any]:
-        return [cls.decode(one.body) for one in self.asked if one.type == kind]
+        return [cls.decode(packet.body) for packet in self.asked if packet.type == kind]
 
 
 @contextmanager
@@ -122,8 +122,8 @@ def test_changes_are_the_rows_of_a_batch_and_not_its_transactions() -> None:
     change = messages.RowChange(eventType=int(CanalEventType.INSERT)).SerializeToString()
     raw = batch(5, entry(EntryType.TRANSACTIONBEGIN), entry(EntryType.ROWDATA, change), entry(EntryType.TRANSACTIONEND))
     message = parse_message(CanalPacket.parse(memoryview(raw)[4:]).body)
-    ((header, found),) = message.row_changes()
-    assert (header.tableName, found.eventType, len(message.entries)) == ("t", CanalEventType.INSERT, 3)
+    ((header, rows),) = message.row_changes()
+    assert (header.tableName, rows.eventType, len(message.entries)) == ("t", CanalEventType.INSERT, 3)
 
 
 # -- calls
@@ -146,8 +146,12 @@ def test_a_client_logs_in_subscribes_gets_and_acks() -> None:
     assert scramble.is_valid_token(auth.password, SEED, scramble.hash_for_storage("secret"))
     assert peer.bodies(PacketType.SUBSCRIPTION, SubRequest) == [SubRequest("shop", "7", "shop\\..*")]
     asked = peer.bodies(PacketType.GET, GetRequest)
-    assert [(one.fetch_size, one.timeout, one.unit) for one in asked] == [(100, 250, 2), (100, -1, 2), (100, -1, 2)]
-    kinds = [PacketType(one.type).name for one in peer.asked]
+    assert [(packet.fetch_size, packet.timeout, packet.unit) for packet in asked] == [
+        (100, 250, 2),
+        (100, -1, 2),
+        (100, -1, 2),
+    ]
+    kinds = [PacketType(packet.type).name for packet in peer.asked]
     assert kinds == [
         "CLIENTAUTHENTICATION", "CLIENTROLLBACK", "SUBSCRIPTION", "GET", "GET", "CLIENTACK", "GET", "CLIENTROLLBACK",
         "UNSUBSCRIPTION",
@@ -166,7 +170,7 @@ def test_what_was_subscribed_is_subscribed_again_after_a_reconnect() -> None:
 def test_who_does_not_roll_back_at_a_connect_does_not() -> None:
     with playing([HANDSHAKE, OK], rollback_on_connect=False) as (connector, peer):
         connector.connect()
-    assert [one.type for one in peer.asked] == [PacketType.CLIENTAUTHENTICATION]
+    assert [packet.type for packet in peer.asked] == [PacketType.CLIENTAUTHENTICATION]
 
 
 REFUSALS: list[tuple[list[bytes], type[PenstockError], str]] = [

@@ -15,19 +15,19 @@ from penstock.errors import MetaError, NotRunningError, PenstockError, ProtocolE
 
 SCHEMA = pa.schema([pa.field("id", pa.int64()), *CHANGE_FIELDS])
 GONE = ServerUnavailableError("gone")
-PATIENCE_S = 30.0
+RETRY_TIMEOUT_S = 30.0
 
 
 class Chunk:
-    """Rows, by the number of their event and their place in it, and what the server says with them."""
+    """Rows, by the number of their event and their position in it, and what the server says with them."""
 
-    def __init__(self, rows: list[tuple[int, int]], **about: Any) -> None:
+    def __init__(self, rows: list[tuple[int, int]], **answer: Any) -> None:
         columns = {name: pa.nulls(len(rows), SCHEMA.field(name).type) for name in SCHEMA.names}
         columns["id"] = pa.array([100 * seq + row for seq, row in rows], pa.int64())
         columns["_seq"] = pa.array([seq for seq, _ in rows], SCHEMA.field("_seq").type)
         columns["_row"] = pa.array([row for _, row in rows], SCHEMA.field("_row").type)
         self.data = pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
-        self.app_metadata = pa.py_buffer(json.dumps(about).encode())
+        self.app_metadata = pa.py_buffer(json.dumps(answer).encode())
 
 
 class RecordedLink:
@@ -55,18 +55,18 @@ class RecordedLink:
     def cancel(self) -> None:
         self.steps.clear()
 
-    def call_action(self, name: str, about: Mapping[str, Any], **_: Any) -> None:
-        self.actions.append((name, about))
+    def call_action(self, name: str, request: Mapping[str, Any], **_: Any) -> None:
+        self.actions.append((name, request))
         if self.refusal is not None:
             raise self.refusal
 
 
-def changes_of(link: RecordedLink, start: Any = "binlog.000001:4", **more: Any) -> ChangeStream:
-    return ChangeStream(link, {"destination": "shop", "start": start, **more}, PATIENCE_S)  # type: ignore[arg-type]
+def changes_of(link: RecordedLink, start: Any = "binlog.000001:4", **options: Any) -> ChangeStream:
+    return ChangeStream(link, {"destination": "shop", "start": start, **options}, RETRY_TIMEOUT_S)  # type: ignore[arg-type]
 
 
 def subscribed(link: RecordedLink) -> ClientSubscription:
-    return ClientSubscription(link, {"destination": "shop", "client": 7}, PATIENCE_S)  # type: ignore[arg-type]
+    return ClientSubscription(link, {"destination": "shop", "client": 7}, RETRY_TIMEOUT_S)  # type: ignore[arg-type]
 
 
 def ids(batches: Iterator[pa.RecordBatch]) -> list[int]:
@@ -120,7 +120,7 @@ def test_what_will_not_be_better_is_raised_at_once() -> None:
     assert len(link.tickets) == 1
 
 
-def test_patience_has_an_end() -> None:
+def test_retries_have_an_end() -> None:
     changes = ChangeStream(RecordedLink(*[GONE] * 9), {"destination": "shop", "start": "a:4"}, 0)  # type: ignore[arg-type]
     with pytest.raises(ServerUnavailableError, match="gone"):
         ids(iter(changes))
@@ -154,12 +154,12 @@ def test_a_batch_without_rows_is_acked_by_itself_unless_rows_wait() -> None:
     link = RecordedLink(Chunk([], batch=1), Chunk([(1, 0)], batch=2), Chunk([], batch=3))
     subscription = subscribed(link)
     assert ids(iter(subscription)) == [100]
-    assert [about["batch"] for _, about in link.actions] == [1]
+    assert [request["batch"] for _, request in link.actions] == [1]
     subscription.ack()
-    assert [about["batch"] for _, about in link.actions] == [1, 3]
+    assert [request["batch"] for _, request in link.actions] == [1, 3]
 
 
-def test_after_a_break_all_that_was_not_acked_comes_again() -> None:
+def test_after_a_break_all_that_was_not_acked_is_redelivered() -> None:
     link = RecordedLink(Chunk([(1, 0)], batch=1), Chunk([(2, 0)], batch=2), GONE, Chunk([(2, 0), (2, 1)], batch=9))
     subscription = subscribed(link)
     batches = iter(subscription)
@@ -168,7 +168,7 @@ def test_after_a_break_all_that_was_not_acked_comes_again() -> None:
     assert next(batches).column("id").to_pylist() == [200]
     assert next(batches).column("id").to_pylist() == [200, 201]
     subscription.ack()
-    assert [about["batch"] for _, about in link.actions] == [1, 9]
+    assert [request["batch"] for _, request in link.actions] == [1, 9]
     assert link.tickets == [{"destination": "shop", "client": 7}] * 2
 
 
@@ -192,7 +192,8 @@ def test_what_cannot_be_acked_because_the_server_went_is_no_error(
     next(iter(subscription))
     link.refusal = refusal
     subscription.ack()
-    assert "ack failed, will be redelivered destination=shop batch=1" in caplog.text
+    assert "ack failed destination=shop batch=1" in caplog.text
+    assert "the batch will be redelivered" in caplog.text
     link.refusal = None
     subscription.ack()
     assert len(link.actions) == 1

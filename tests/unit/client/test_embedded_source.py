@@ -5,18 +5,24 @@ import json
 import os
 import platform
 import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from penstock.client import FlightClient, embedded
 from penstock.client.embedded import EmbeddedSource, find_or_start
-from penstock.errors import ConfigurationError
+from penstock.disk import FileLock
+from penstock.errors import ConfigurationError, ServerUnavailableError
 from penstock.local_process import LocalProcess
 from penstock.server.embedded import has_users
 from penstock.testing import poll_until
 from tests.support.admin_support import shop_folder
+
+START_S = 120.0
 
 
 def test_a_server_is_used_as_long_as_one_registered_process_lives(tmp_path: Path) -> None:
@@ -40,11 +46,11 @@ def test_a_folder_that_cannot_be_written_or_belongs_to_another_user_is_refused(
 ) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match="name another folder"):
-        find_or_start(EmbeddedSource(host="db1", state_dir=str(tmp_path / "file")))
+        find_or_start(EmbeddedSource(host="db1", state_dir=str(tmp_path / "file")), START_S)
     owner = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: owner + 1)
     with pytest.raises(ConfigurationError, match="belongs to another user"):
-        find_or_start(EmbeddedSource(host="db1", state_dir=str(tmp_path / "state")))
+        find_or_start(EmbeddedSource(host="db1", state_dir=str(tmp_path / "state")), START_S)
 
 
 def test_machines_and_accounts_that_share_a_folder_have_one_each_below_it(
@@ -81,7 +87,7 @@ def test_what_a_capture_keeps_is_for_its_owner_only(tmp_path: Path) -> None:
     state, before = tmp_path / "state", os.umask(0)
     source = EmbeddedSource(path=str(shop_folder(tmp_path / "logs")), state_dir=str(state))
     try:
-        address = find_or_start(source)
+        address = find_or_start(source, START_S)
     finally:
         os.umask(before)
     server = LocalProcess.parse(json.loads((source.folder / "server.json").read_text())["process"])
@@ -90,7 +96,24 @@ def test_what_a_capture_keeps_is_for_its_owner_only(tmp_path: Path) -> None:
         assert len(address.token) >= 32
         command = Path(f"/proc/{server.pid}/cmdline").read_bytes()
         assert address.token.encode() not in command
-        assert find_or_start(source) == address  # who comes later finds it
+        assert find_or_start(source, START_S) == address  # who comes later finds it
     finally:
         os.kill(server.pid, signal.SIGTERM)
     assert poll_until(lambda: not server.is_alive, 30)
+
+
+def test_a_capture_that_does_not_start_in_time_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its database accepts the connection, and says nothing; the next one that comes may start it again."""
+    monkeypatch.setattr(embedded, "LEAST_START_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        source = EmbeddedSource(host="127.0.0.1", port=silent.getsockname()[1], state_dir=str(tmp_path))
+        client, began = FlightClient(source, retry_timeout_s=1), time.monotonic()
+        with pytest.raises(ServerUnavailableError, match=r"was not ready after \d s: give it longer .* waitForServer"):
+            client.source_start()
+        assert embedded._started[-1].wait(START_S) == -signal.SIGKILL
+        lock = FileLock(source.folder / "lock")  # of another process that starts it
+        lock.acquire()
+        with pytest.raises(ServerUnavailableError, match=r"is being started by another process, .* waitForServer"):
+            find_or_start(source, 0)
+        lock.release()
+    assert time.monotonic() - began < START_S

@@ -29,10 +29,10 @@ def servers(tmp_path: Path) -> Iterator[list[Server]]:
     """Two with the same destination, of which the first does not serve it; and one that has another destination."""
     folder = shop_folder(tmp_path / "logs", ROWS)
     with ExitStack() as stack:
-        found = [stack.enter_context(served(settings_with(folder))) for _ in range(2)]
-        found += [stack.enter_context(served(settings_with(folder, {"destination": "other"})))]
-        found[0].destinations.halt("shop")
-        yield found
+        all_servers = [stack.enter_context(served(settings_with(folder))) for _ in range(2)]
+        all_servers += [stack.enter_context(served(settings_with(folder, {"destination": "other"})))]
+        all_servers[0].destinations.halt("shop")
+        yield all_servers
 
 
 def move(old: Server, new: Server) -> None:
@@ -49,7 +49,7 @@ def events_of(client: FlightClient) -> int:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_the_first_that_runs_it_answers_at_once(servers: list[Server], name: str) -> None:
-    """No patience is needed for servers that are dead, have it not, or not yet."""
+    """No retry is needed for servers that are down, do not have the destination, or do not have it yet."""
     addresses = [f"127.0.0.1:{free_port()}", *(servers[number].address for number in (2, 0, 1))]
     with penstock.connect(",".join(addresses), destination="shop", retry_timeout_s=0) as there:
         CALLS[name](there)
@@ -67,12 +67,12 @@ def test_a_part_of_the_log_is_read_where_it_runs(servers: list[Server]) -> None:
 def test_who_asks_a_server_that_does_not_run_it_for_tables_is_told_so(servers: list[Server]) -> None:
     """No tables would be the answer of a server that runs it and has none."""
     standby = penstock.connect(servers[0].address, destination="shop", retry_timeout_s=0)
-    with standby, pytest.raises(NotRunningError, match="stopped by hand"):
+    with standby, pytest.raises(NotRunningError, match="stopped manually"):
         standby.tables()
 
 
 def test_threads_share_a_link_while_it_moves(servers: list[Server]) -> None:
-    where = ",".join(one.address for one in servers)
+    where = ",".join(server.address for server in servers)
     ended, problems = threading.Event(), list[Exception]()
     with penstock.connect(where, destination="shop") as there:
 
@@ -99,7 +99,7 @@ def test_nobody_runs_it(servers: list[Server]) -> None:
     """Each server is named once, with its reason, however often it was asked."""
     servers[1].destinations.halt("shop")
     dead = f"127.0.0.1:{free_port()}"
-    addresses = [dead, *(one.address for one in servers)]
+    addresses = [dead, *(server.address for server in servers)]
     with (
         penstock.connect(",".join(addresses), destination="shop", retry_timeout_s=1) as there,
         pytest.raises(ServerUnavailableError, match="no server runs 'shop'") as told,
@@ -107,17 +107,17 @@ def test_nobody_runs_it(servers: list[Server]) -> None:
         there.status()
     text = str(told.value)
     assert [text.count(address) for address in addresses] == [1, 1, 1, 1]
-    assert text.count("was stopped by hand") == 2
+    assert text.count("was stopped manually") == 2
     assert f"no Penstock server answers at {dead};" in text
     assert f"{servers[2].address}: there is no destination 'shop' on this server; it has: other" in text
     assert "\n" not in text
 
 
 def test_a_destination_that_no_server_has_is_not_waited_for(servers: list[Server]) -> None:
-    where = ",".join(one.address for one in servers)
+    where = ",".join(server.address for server in servers)
     with (
         penstock.connect(where, destination="nope") as there,
         pytest.raises(ConfigurationError, match="there is no destination 'nope'") as told,
     ):
         there.status()
-    assert all(one.address in str(told.value) for one in servers)
+    assert all(server.address in str(told.value) for server in servers)

@@ -110,8 +110,8 @@ SHIPPED_INSTANCE = {
 
 
 def server(changes: dict[str, str] | None = None, environment: dict[str, str] | None = None) -> ServerSettings:
-    found = read_canal_server(SHIPPED_SERVER | (changes or {}), FOLDER, environment or {})
-    return ServerSettings.model_validate(found.settings)
+    imported = read_canal_server(SHIPPED_SERVER | (changes or {}), FOLDER, environment or {})
+    return ServerSettings.model_validate(imported.settings)
 
 
 def instance(
@@ -121,10 +121,10 @@ def instance(
     name: str = "example",
 ) -> InstanceSettings:
     own = {f"canal.instance.{key}": value for key, value in (changes or {}).items()}
-    found = read_canal_instance(
+    imported = read_canal_instance(
         name, SHIPPED_INSTANCE | own, SHIPPED_SERVER | (shared or {}), FOLDER, environment or {}
     )
-    return InstanceSettings.model_validate(found.settings)
+    return InstanceSettings.model_validate(imported.settings)
 
 
 def source(settings: InstanceSettings) -> SourceSettings:
@@ -133,14 +133,14 @@ def source(settings: InstanceSettings) -> SourceSettings:
 
 
 def test_canal_as_it_comes() -> None:
-    found = read_canal_server(SHIPPED_SERVER | {"canal.admin.manager": ""}, FOLDER, {})
-    settings = ServerSettings.model_validate(found.settings)
+    imported = read_canal_server(SHIPPED_SERVER | {"canal.admin.manager": ""}, FOLDER, {})
+    settings = ServerSettings.model_validate(imported.settings)
     assert (settings.canal.host, settings.canal.port, settings.canal.allow_anonymous) == ("0.0.0.0", 11111, True)  # noqa: S104
     assert (settings.admin.host, settings.admin.port) == ("127.0.0.1", 11112)
     assert (settings.canal_admin.port, settings.canal_admin.user) == (11110, "admin")
     assert (settings.data_dir, settings.zookeeper, settings.scan_s) == (FOLDER, None, 5)
-    assert (settings.destinations, found.listed, settings.manager) == (None, ("example",), None)
-    ignored = dict(found.ignored)
+    assert (settings.destinations, imported.listed, settings.manager) == (None, ("example",), None)
+    ignored = dict(imported.ignored)
     assert ignored["canal.mq.flatMessage"] == ignored["kafka.bootstrap.servers"]
     (warning,) = describe_open_ports(settings)
     assert "CANAL'S PORT 11111 ON EVERY ADDRESS OF THIS MACHINE IS OPEN TO EVERYBODY" in warning
@@ -149,8 +149,8 @@ def test_canal_as_it_comes() -> None:
 
 
 def test_an_instance_as_it_comes() -> None:
-    found = read_canal_instance("example", SHIPPED_INSTANCE, SHIPPED_SERVER, FOLDER, {})
-    settings = InstanceSettings.model_validate(found.settings)
+    imported = read_canal_instance("example", SHIPPED_INSTANCE, SHIPPED_SERVER, FOLDER, {})
+    settings = InstanceSettings.model_validate(imported.settings)
     at = source(settings)
     assert (at.host, at.port, at.user, at.password.get_secret_value()) == ("127.0.0.1", 3306, "canal", "canal")
     assert (settings.destination, settings.start, settings.standby) == ("example", None, None)
@@ -160,7 +160,7 @@ def test_an_instance_as_it_comes() -> None:
     canal = settings.canal
     assert (canal.values, canal.waits_for, canal.unit, canal.unit_bytes) == ("canal", "batch", "memory", 1024)
     assert (canal.ddl_alone, canal.gtids, canal.transactions) == (False, False, True)
-    assert [key for key, _ in found.ignored] == [
+    assert [key for key, _ in imported.ignored] == [
         "canal.instance.tsdb.enable",
         "canal.instance.connectionCharset",
         "canal.mq.topic",
@@ -227,7 +227,7 @@ def test_filters() -> None:
         }
     )
     assert (settings.filter.allow, settings.filter.deny) == (("shop\\..*,crm\\.a",), ())
-    assert [one.table for one in settings.filter.columns] == ["shop\\.a", "shop\\.b"]
+    assert [rule.table for rule in settings.filter.columns] == ["shop\\.a", "shop\\.b"]
     assert settings.filter.kinds == ("insert", "update", "ddl", "query", "transaction")
     assert settings.canal.transactions is False
     assert instance({"filter.rows": "true"}).filter.kinds == ("ddl", "query", "transaction")
@@ -266,13 +266,18 @@ def test_cursors_are_found_by_whatever_path_the_folder_is_named(
     monkeypatch.chdir(tmp_path / working if working != "/" else "/")
     folder = Path(f"{tmp_path}{given}" if working == "/" else given)
     conf = tmp_path / "conf"
-    for text, found in (("${canal.conf.dir}", conf), ("../conf", conf), ("../data", tmp_path / "data"), ("/d", "/d")):
+    for text, data_folder in (
+        ("${canal.conf.dir}", conf),
+        ("../conf", conf),
+        ("../data", tmp_path / "data"),
+        ("/d", "/d"),
+    ):
         shared = SHIPPED_SERVER | {"canal.file.data.dir": text}
         for settings in (
             read_canal_server(shared, folder, {}).settings,
             read_canal_instance("example", SHIPPED_INSTANCE, shared, folder, {}).settings,
         ):
-            assert settings["data_dir"] == Path(found), (text, settings["data_dir"])
+            assert settings["data_dir"] == Path(data_folder), (text, settings["data_dir"])
 
 
 def test_a_conf_dir_that_is_another_folder_is_refused(tmp_path: Path) -> None:
@@ -280,8 +285,8 @@ def test_a_conf_dir_that_is_another_folder_is_refused(tmp_path: Path) -> None:
     for name in ("conf", "other"):
         (tmp_path / name).mkdir()
     for text in ("../conf", str(tmp_path / "conf"), "../conf/../conf", "/nowhere/conf"):
-        found = read_canal_server(SHIPPED_SERVER | {"canal.conf.dir": text}, tmp_path / "conf", {})
-        assert found.settings["data_dir"] == tmp_path / "conf"
+        imported = read_canal_server(SHIPPED_SERVER | {"canal.conf.dir": text}, tmp_path / "conf", {})
+        assert imported.settings["data_dir"] == tmp_path / "conf"
     with pytest.raises(ConfigurationError, match=r"canal.conf.dir names .*other, and .*conf is served"):
         read_canal_server(SHIPPED_SERVER | {"canal.conf.dir": "../other"}, tmp_path / "conf", {})
 
@@ -289,21 +294,21 @@ def test_a_conf_dir_that_is_another_folder_is_refused(tmp_path: Path) -> None:
 def test_the_environment_counts_most_then_the_instance_then_the_destination() -> None:
     key = "canal.instance.filter.regex"
     for_one = {"canal.instance.shop.filter.regex": "b.b", key: "a.a"}
-    found = read_canal_instance("shop", {"canal.instance.master.address": "db"}, for_one, FOLDER, {})
-    assert found.settings["filter"]["allow"] == ["b.b"]
+    imported = read_canal_instance("shop", {"canal.instance.master.address": "db"}, for_one, FOLDER, {})
+    assert imported.settings["filter"]["allow"] == ["b.b"]
     own = {"canal.instance.master.address": "db", key: "c.c"}
     assert read_canal_instance("shop", own, for_one, FOLDER, {}).settings["filter"]["allow"] == ["c.c"]
     for name in (key, "CANAL_INSTANCE_FILTER_REGEX"):
-        found = read_canal_instance("shop", own, for_one, FOLDER, {name: "d.d"})
-        assert found.settings["filter"]["allow"] == ["d.d"]
+        imported = read_canal_instance("shop", own, for_one, FOLDER, {name: "d.d"})
+        assert imported.settings["filter"]["allow"] == ["d.d"]
     assert server(environment={"CANAL_PORT": "tcp://10.0.0.1:11111"}).canal.port == 11111, "Kubernetes' own variable"
     assert server(environment={"CANAL_PORT": "7"}).canal.port == 7
 
 
 def test_a_destination_may_be_called_as_a_part_of_a_key() -> None:
     shared = {"canal.instance.master.address": "db1", "canal.instance.master.mode": "spring"}
-    found = read_canal_instance("master", {}, shared, FOLDER, {})
-    assert found.settings["source"]["host"] == "db1"
+    imported = read_canal_instance("master", {}, shared, FOLDER, {})
+    assert imported.settings["source"]["host"] == "db1"
 
 
 def test_the_server() -> None:
@@ -328,8 +333,8 @@ def test_the_server() -> None:
     [
         ({"enableDruid": "true"}, "enableDruid: true is refused"),
         ({"multi.stream.on": "true"}, "PolarDB-X"),
-        ({"master.trustCertificateKeyStoreUrl": "file:x.jks"}, "key stores are not read"),
-        ({"standby.clientCertificateKeyStoreUrl": "file:x.jks"}, "key stores are not read"),
+        ({"master.trustCertificateKeyStoreUrl": "file:x.jks"}, "key stores are not supported"),
+        ({"standby.clientCertificateKeyStoreUrl": "file:x.jks"}, "key stores are not supported"),
         ({"master1.address": "db1"}, "a group of sources"),
         ({"master.sslMode": "MAYBE"}, "it is one of DISABLED"),
         ({"master.address": ""}, "says no source"),
@@ -352,7 +357,10 @@ def test_what_an_instance_is_refused_for(changes: dict[str, str], words: str) ->
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"canal.serverMode": "kafka"}, "canal.serverMode: this server writes to no queue"),
+        (
+            {"canal.serverMode": "kafka"},
+            "canal.serverMode: only tcp is accepted: Penstock does not write to message queues",
+        ),
         ({"canal.zkServers": "a:2181;b:2181"}, "several clusters"),
         ({"canal.instance.global.mode": "manager"}, "canal.admin.manager says none"),
         ({"canal.instance.global.mode": "other"}, "spring or manager"),
@@ -375,13 +383,13 @@ def test_a_password_that_is_none(changes: dict[str, str]) -> None:
 
 def test_unknown_keys_are_reported_where_they_are() -> None:
     shared = {"canal.instance.filter.regexp": "a", "canal.x": "b", "canal.instance.shop.lazy": "true"}
-    found = dict(read_canal_server(SHIPPED_SERVER | shared, FOLDER, {}).ignored)
-    assert found["canal.x"] == found["canal.instance.filter.regexp"] == "not a property of canal"
+    ignored = dict(read_canal_server(SHIPPED_SERVER | shared, FOLDER, {}).ignored)
+    assert ignored["canal.x"] == ignored["canal.instance.filter.regexp"] == "not a property of canal"
     own = SHIPPED_INSTANCE | {"spring.x": "c", "canal.port": "1"}
-    found = dict(read_canal_instance("shop", own, SHIPPED_SERVER | shared, FOLDER, {}).ignored)
-    assert found["spring.x"] == "not a property of canal"
-    assert found["canal.port"] == "it counts in canal.properties only"
-    assert "canal.x" not in found
+    ignored = dict(read_canal_instance("shop", own, SHIPPED_SERVER | shared, FOLDER, {}).ignored)
+    assert ignored["spring.x"] == "not a property of canal"
+    assert ignored["canal.port"] == "it counts in canal.properties only"
+    assert "canal.x" not in ignored
 
 
 @pytest.mark.parametrize("is_own", [False, True], ids=["shared", "own"])

@@ -29,27 +29,29 @@ def read(folder: Path) -> ConfigSnapshot:
     return ConfFolder(folder, 0).read()
 
 
-def errors(found: ConfigSnapshot) -> dict[str, str | None]:
-    return {name: one.error for name, one in found.instances.items() if one.settings is None}
+def errors(snapshot: ConfigSnapshot) -> dict[str, str | None]:
+    return {name: instance.error for name, instance in snapshot.instances.items() if instance.settings is None}
 
 
-def test_yaml_in_all_its_places(tmp_path: Path) -> None:
+def test_yaml_in_all_its_locations(tmp_path: Path) -> None:
     write(tmp_path / "server.yml", "data_dir: /data\ncanal: {port: null}\ninstances: [{destination: a}]")
     write(tmp_path / "b.yml", "source: {host: db-b}")
     write(tmp_path / "c" / "instance.yml", "destination: c\ndata_dir: /c")
     write(tmp_path / "README.md", "no instance")
     write(tmp_path / ".hidden.yml", "[")
     write(tmp_path / "empty" / "other.txt", "")
-    found = read(tmp_path)
-    assert found.server.canal.port is None
-    assert errors(found) == {}
-    assert {name: str(one.settings.data_dir) for name, one in found.instances.items() if one.settings} == {
+    snapshot = read(tmp_path)
+    assert snapshot.server.canal.port is None
+    assert errors(snapshot) == {}
+    assert {
+        name: str(instance.settings.data_dir) for name, instance in snapshot.instances.items() if instance.settings
+    } == {
         "a": "/data",
         "b": "/data",
         "c": "/c",
     }
-    assert found.instances["b"].paths == (tmp_path / "b.yml", tmp_path / "server.yml")
-    assert [one.destination for one in load_server_settings(tmp_path).instances] == ["a", "b", "c"]
+    assert snapshot.instances["b"].paths == (tmp_path / "b.yml", tmp_path / "server.yml")
+    assert [instance.destination for instance in load_server_settings(tmp_path).instances] == ["a", "b", "c"]
 
 
 def test_an_empty_folder_is_a_server_without_instances(tmp_path: Path) -> None:
@@ -66,15 +68,17 @@ def test_canals_layout(tmp_path: Path) -> None:
     write(tmp_path / "example" / "instance.properties", "canal.instance.master.address=db1:3307\ncanal.y=1\n")
     write(tmp_path / "spring" / "file-instance.xml", "<beans/>")
     write(tmp_path / "ours.yml", "source: {host: db2}")
-    found = read(tmp_path)
-    assert [*found.instances] == ["example", "missing", "ours", "templated"]
-    hosts = {name: one.settings.source.address for name, one in found.instances.items() if one.settings}
+    snapshot = read(tmp_path)
+    assert [*snapshot.instances] == ["example", "missing", "ours", "templated"]
+    hosts = {
+        name: instance.settings.source.address for name, instance in snapshot.instances.items() if instance.settings
+    }
     assert hosts == {"example": "db1:3307", "ours": "db2:3306", "templated": "db9:3306"}
-    assert "missing has no missing/instance.properties" in str(found.instances["missing"].error)
-    assert "canal.x" in dict(found.ignored)
-    assert dict(found.instances["example"].ignored) == {"canal.y": "not a property of canal"}
-    assert found.instances["ours"].settings is not None
-    assert found.instances["ours"].settings.data_dir == tmp_path
+    assert "missing has no missing/instance.properties" in str(snapshot.instances["missing"].error)
+    assert "canal.x" in dict(snapshot.ignored)
+    assert dict(snapshot.instances["example"].ignored) == {"canal.y": "not a property of canal"}
+    assert snapshot.instances["ours"].settings is not None
+    assert snapshot.instances["ours"].settings.data_dir == tmp_path
     with pytest.raises(ConfigurationError, match="missing has no"):
         load_server_settings(tmp_path)
 
@@ -92,12 +96,12 @@ def test_the_same_thing_twice_names_both(tmp_path: Path) -> None:
     write(tmp_path / "a" / "instance.properties", "canal.instance.master.address=db1")
     write(tmp_path / "server.yml", "instances: [{destination: b}, {destination: b}, {destination: c}, 7]")
     write(tmp_path / "c.yml", "{}")
-    found = errors(read(tmp_path))
-    assert "a/instance.properties and" in str(found["a"])
-    assert "a.yml are about the same destination" in str(found["a"])
-    assert "server.yml and" in str(found["b"])
-    assert "c.yml are about the same destination, c" in str(found["c"])
-    assert found["instances.3"]
+    messages = errors(read(tmp_path))
+    assert "a/instance.properties and" in str(messages["a"])
+    assert "a.yml are about the same destination" in str(messages["a"])
+    assert "server.yml and" in str(messages["b"])
+    assert "c.yml are about the same destination, c" in str(messages["c"])
+    assert messages["instances.3"]
     write(tmp_path / "server.yaml", "{}")
     with pytest.raises(ConfigurationError, match=r"server\.yaml and .*server\.yml are about the same server"):
         read(tmp_path)
@@ -122,9 +126,9 @@ def test_mistakes_are_of_their_destination_alone(tmp_path: Path) -> None:
     write(tmp_path / "named.yml", "destination: other")
     write(tmp_path / "wants.yml", "source: {password: '${file:nothing}'}")
     (tmp_path / "gone.yml").symlink_to(tmp_path / "nowhere")
-    found = read(tmp_path)
-    assert found.instances["good"].settings
-    told = errors(found)
+    snapshot = read(tmp_path)
+    assert snapshot.instances["good"].settings
+    told = errors(snapshot)
     assert [*told] == ["bad", "empty", "gone", "named", "no", "two words", "wants"]
     assert "bad.yml: source.hots: Extra inputs" in str(told["bad"])
     assert "named.yml: destination: it is named" in str(told["named"])
@@ -136,21 +140,21 @@ def test_a_list_of_destinations(tmp_path: Path) -> None:
     for name in ("shop1", "shop2", "crm"):
         write(tmp_path / f"{name}.yml", "{epoch: 1}")
     write(tmp_path / "server.yml", "destinations: ['shop{1-3}']")
-    found = read(tmp_path)
-    assert [*found.instances] == ["shop1", "shop2", "shop3"]
-    assert "wants shop3, and there is no shop3.yml" in str(found.instances["shop3"].error)
+    snapshot = read(tmp_path)
+    assert [*snapshot.instances] == ["shop1", "shop2", "shop3"]
+    assert "wants shop3, and there is no shop3.yml" in str(snapshot.instances["shop3"].error)
 
 
 def test_members_of_groups_are_instances(tmp_path: Path) -> None:
     server = "groups: [{destination: all, members: {east: {epoch: 1}, west: {epoch: 2}}}]\ndata_dir: /data\n"
     write(tmp_path / "server.yml", server)
     write(tmp_path / "crm.yml", "{epoch: 1}")
-    found = read(tmp_path)
-    assert [*found.instances] == ["all.east", "all.west", "crm"]
-    west = found.instances["all.west"].settings
+    snapshot = read(tmp_path)
+    assert [*snapshot.instances] == ["all.east", "all.west", "crm"]
+    west = snapshot.instances["all.west"].settings
     assert west is not None
     assert (west.destination, west.epoch, west.data_dir) == ("all.west", 2, Path("/data"))
-    assert [one.destination for one in load_server_settings(tmp_path).all_instances] == [*found.instances]
+    assert [instance.destination for instance in load_server_settings(tmp_path).all_instances] == [*snapshot.instances]
     write(tmp_path / "all.east.yml", "{epoch: 1}")
     assert "about the same destination, all.east" in str(read(tmp_path).instances["all.east"].error)
     write(tmp_path / "server.yml", f"{server}destinations: [all]")
@@ -206,8 +210,8 @@ def test_nothing_new_is_the_same_snapshot(tmp_path: Path) -> None:
     assert not folder.has_changed()
 
 
-def epoch(found: ConfigSnapshot, name: str = "a") -> int | None:
-    settings = found.instances[name].settings
+def epoch(snapshot: ConfigSnapshot, name: str = "a") -> int | None:
+    settings = snapshot.instances[name].settings
     return None if settings is None else settings.epoch
 
 
@@ -217,14 +221,14 @@ def test_a_file_that_is_being_written_is_no_change(tmp_path: Path) -> None:
     folder.read()
     path.write_text("{epoch: ", encoding="utf-8")
     folder.edit = lambda: path.write_text("{epoch: 2", encoding="utf-8")
-    found = folder.read()
-    assert epoch(found) == 1
-    assert found.unsettled == {"a": f"{path} is being written"}
+    snapshot = folder.read()
+    assert epoch(snapshot) == 1
+    assert snapshot.unsettled == {"a": f"{path} is being written"}
     assert folder.has_changed()
     folder.edit = lambda: None
     path.write_text("{epoch: 2}", encoding="utf-8")
-    found = folder.read()
-    assert (epoch(found), found.unsettled) == (2, {})
+    snapshot = folder.read()
+    assert (epoch(snapshot), snapshot.unsettled) == (2, {})
 
 
 def test_a_file_that_is_empty_now_is_no_change(tmp_path: Path) -> None:
@@ -235,9 +239,9 @@ def test_a_file_that_is_empty_now_is_no_change(tmp_path: Path) -> None:
     path.write_text("", encoding="utf-8")
     write(tmp_path / "b.yml", "{epoch: 2}")
     for _ in range(2):
-        found = folder.read()
-        assert (epoch(found), epoch(found, "b")) == (1, 2), "others are not held up"
-        assert "is empty, and was not before" in found.unsettled["a"]
+        snapshot = folder.read()
+        assert (epoch(snapshot), epoch(snapshot, "b")) == (1, 2), "others are not held up"
+        assert "is empty, and was not before" in snapshot.unsettled["a"]
     path.write_text("{epoch: 3}", encoding="utf-8")
     assert epoch(folder.read()) == 3
     path.unlink()
@@ -262,14 +266,14 @@ def test_new_and_gone_between_two_looks(tmp_path: Path) -> None:
     folder.read()
     write(tmp_path / "server.yml", "scan_s: 5")
     folder.edit = lambda: write(tmp_path / "new.yml", "{epoch: 1}")
-    found = folder.read()
-    assert ([*found.instances], [*found.unsettled]) == ([], ["new"])
+    snapshot = folder.read()
+    assert ([*snapshot.instances], [*snapshot.unsettled]) == ([], ["new"])
     folder.edit = lambda: None
     assert [*folder.read().instances] == ["new"]
     write(tmp_path / "server.yml", "scan_s: 6")
     folder.edit = (tmp_path / "new.yml").unlink
-    found = folder.read()
-    assert ([*found.instances], [*found.unsettled]) == (["new"], ["new"])
+    snapshot = folder.read()
+    assert ([*snapshot.instances], [*snapshot.unsettled]) == (["new"], ["new"])
     folder.edit = lambda: None
     assert [*folder.read().instances] == []
 
@@ -282,11 +286,11 @@ def test_a_server_file_in_the_middle_of_a_change_keeps_all(tmp_path: Path) -> No
     write(tmp_path / "server.yml", "data_dir: [")
     write(tmp_path / "a.yml", "{epoch: 2}")
     folder.edit = lambda: write(tmp_path / "server.yml", "data_dir: /other")
-    found = folder.read()
-    assert (epoch(found), [*found.unsettled], str(found.server.data_dir)) == (1, [SERVER], "/data")
+    snapshot = folder.read()
+    assert (epoch(snapshot), [*snapshot.unsettled], str(snapshot.server.data_dir)) == (1, [SERVER], "/data")
     folder.edit = lambda: None
-    found = folder.read()
-    assert (epoch(found), found.unsettled, str(found.server.data_dir)) == (2, {}, "/other")
+    snapshot = folder.read()
+    assert (epoch(snapshot), snapshot.unsettled, str(snapshot.server.data_dir)) == (2, {}, "/other")
     write(tmp_path / "server.yml", "data_dir: [")
     with pytest.raises(ConfigurationError, match="is not YAML"):
         folder.read()
@@ -308,8 +312,8 @@ def test_one_file_alone(tmp_path: Path) -> None:
     path = write(tmp_path / "penstock.yml", "instances: [{destination: a, epoch: 1}, {destination: b, epoch: x}]")
     write(tmp_path / "other.yml", "{}")
     folder = Edited(path)
-    found = folder.read()
-    assert (epoch(found), [*errors(found)]) == (1, ["b"])
+    snapshot = folder.read()
+    assert (epoch(snapshot), [*errors(snapshot)]) == (1, ["b"])
     folder.read()
     assert not folder.has_changed()
     write(path, "instances: [{destination: a, epoch: 2}]")
@@ -326,23 +330,23 @@ def test_links_as_kubernetes_swaps_them(tmp_path: Path) -> None:
     conf.mkdir()
 
     def publish(name: str, number: int) -> None:
-        for one in ("a", "b"):
-            write(conf / name / f"{one}.yml", f"epoch: {number}")
+        for destination in ("a", "b"):
+            write(conf / name / f"{destination}.yml", f"epoch: {number}")
         (conf / "..new").symlink_to(name)
         (conf / "..new").rename(conf / "..data")
 
     publish("..1", 1)
-    for one in ("a", "b"):
-        (conf / f"{one}.yml").symlink_to(f"..data/{one}.yml")
+    for destination in ("a", "b"):
+        (conf / f"{destination}.yml").symlink_to(f"..data/{destination}.yml")
     folder = Edited(conf)
     assert [*folder.read().instances] == ["a", "b"]
     publish("..2", 2)
     assert folder.has_changed()
-    found = folder.read()
-    assert (epoch(found, "a"), epoch(found, "b")) == (2, 2)
+    snapshot = folder.read()
+    assert (epoch(snapshot, "a"), epoch(snapshot, "b")) == (2, 2)
     publish("..3", 3)
     folder.edit = lambda: publish("..4", 4)
-    found = folder.read()
-    assert (epoch(found, "a"), epoch(found, "b")) == (2, 2)
+    snapshot = folder.read()
+    assert (epoch(snapshot, "a"), epoch(snapshot, "b")) == (2, 2)
     folder.edit = lambda: None
     assert epoch(folder.read(), "b") == 4

@@ -37,8 +37,8 @@ def test_canals_lists_of_columns() -> None:
         ({"allow": "a.("}, r"rule 1 of the allow list, 'a\.\('"),
         ({"deny": ["a.b", "["]}, "rule 2 of the deny list"),
         ({"kinds": ["inserts"]}, "Input should be 'insert', 'update'"),
-        ({"columns": [{"table": "a.b"}]}, "say either keep or drop"),
-        ({"columns": [{"table": "a.b", "keep": "a", "drop": "b"}]}, "say either keep or drop"),
+        ({"columns": [{"table": "a.b"}]}, "set either keep or drop"),
+        ({"columns": [{"table": "a.b", "keep": "a", "drop": "b"}]}, "set either keep or drop"),
         ({"columns": [{"table": "(", "keep": "a"}]}, "rule 1 of the columns list"),
         ({"columns": {"keep": "shop.a"}}, "'shop.a' is no list of columns"),
         ({"columns": {"keep": "shop:a"}}, "not a table name: 'shop'"),
@@ -57,8 +57,8 @@ def test_in_a_file(tmp_path: Path) -> None:
     path.write_text(
         "instances:\n- filter:\n    allow: shop\\..*\n    columns: {drop: 'shop.a:x'}\n    kinds: [insert]\n"
     )
-    found = load_server_settings(path).instances[0].filter
-    assert (found.allow, found.kinds) == (("shop\\..*",), ("insert",))
+    settings = load_server_settings(path).instances[0].filter
+    assert (settings.allow, settings.kinds) == (("shop\\..*",), ("insert",))
     path.write_text("instances:\n- filter:\n    deny: [a.b, '(']\n")
     with pytest.raises(ConfigurationError, match=r"instances\.0\.filter\.deny: .*rule 2 of the deny list"):
         load_server_settings(path)

@@ -12,7 +12,7 @@ from penstock.errors import ConfigurationError
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "properties"),
     [
         ("a=1\nb: 2\nc 3\nd\t=\t4\r\ne\r f = 6 ", {"a": "1", "b": "2", "c": "3", "d": "4", "e": "", "f": "6 "}),
         ("# a=1\n ! b=2\n\n   \nc=3#4!5", {"c": "3#4!5"}),
@@ -30,8 +30,8 @@ from penstock.errors import ConfigurationError
         ("", {}),
     ],
 )
-def test_what_is_read(text: str, found: dict[str, str]) -> None:
-    assert parse_properties(text.encode(), "x") == found
+def test_what_is_read(text: str, properties: dict[str, str]) -> None:
+    assert parse_properties(text.encode(), "x") == properties
 
 
 def test_java_reads_latin_1_and_people_write_utf_8() -> None:

@@ -20,8 +20,8 @@ def read(folder: Path, canal: str, yaml: str | None = None) -> ConfigSnapshot:
 
 
 def ports(settings: ServerSettings) -> list[tuple[str, int | None]]:
-    several = (settings.flight, settings.canal, settings.admin)
-    return [(one.host, one.port) for one in several]
+    sections = (settings.flight, settings.canal, settings.admin)
+    return [(section.host, section.port) for section in sections]
 
 
 def test_own_keys_say_where_flight_and_admin_listen(tmp_path: Path) -> None:
@@ -29,11 +29,13 @@ def test_own_keys_say_where_flight_and_admin_listen(tmp_path: Path) -> None:
         "penstock.flight.host = 10.0.0.1\npenstock.flight.port = 21115\npenstock.flight.tokens.spark = t0ken\n"
         "penstock.flight.streams = 7\npenstock.admin.host = 10.0.0.2\npenstock.admin.token = t0ken\n"
     )
-    found = read(tmp_path, CANAL + own)
-    assert ports(found.server) == [("10.0.0.1", 21115), ("127.0.0.1", 21111), ("10.0.0.2", 21112)]
-    assert found.server.flight.streams == 7
-    assert {name: token.get_secret_value() for name, token in found.server.flight.tokens.items()} == {"spark": "t0ken"}
-    assert found.ignored == ()
+    snapshot = read(tmp_path, CANAL + own)
+    assert ports(snapshot.server) == [("10.0.0.1", 21115), ("127.0.0.1", 21111), ("10.0.0.2", 21112)]
+    assert snapshot.server.flight.streams == 7
+    assert {name: token.get_secret_value() for name, token in snapshot.server.flight.tokens.items()} == {
+        "spark": "t0ken"
+    }
+    assert snapshot.ignored == ()
     assert read(tmp_path, "penstock.admin.port = 3").server.admin.port == 3, "canal's default is no contradiction"
 
 
@@ -42,26 +44,28 @@ def test_own_keys_that_contradict_canals_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=wanted):
         read(tmp_path, CANAL + "penstock.admin.port = 3")
     assert read(tmp_path, CANAL + "penstock.admin.port = 21112").server.admin.port == 21112
-    with pytest.raises(ConfigurationError, match=r"canal.properties: flight: .*no loopback address: say with tokens"):
+    with pytest.raises(ConfigurationError, match=r"canal.properties: flight: .*no loopback address: set tokens"):
         read(tmp_path, "penstock.flight.host = 10.0.0.1")
 
 
 def test_own_keys_come_from_the_environment_too() -> None:
     environment = {"PENSTOCK_FLIGHT_PORT": "21115", "penstock.admin.port": "21112"}
-    found = read_canal_server({}, Path("/conf"), environment).settings
-    assert (found["flight"]["port"], found["admin"]["port"]) == (21115, 21112)
+    settings = read_canal_server({}, Path("/conf"), environment).settings
+    assert (settings["flight"]["port"], settings["admin"]["port"]) == (21115, 21112)
 
 
 def test_a_server_yml_beside_canals_file_is_merged(tmp_path: Path) -> None:
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "instance.properties").write_text("canal.instance.master.address = db1")
     yaml = "flight: {port: 21115}\nadmin: {port: 21112}\ndata_dir: /data\ninstances: [{destination: crm}]\n"
-    found = read(tmp_path, CANAL, yaml)
-    assert ports(found.server) == [("127.0.0.1", 21115), ("127.0.0.1", 21111), ("127.0.0.1", 21112)]
-    folders = {name: str(one.settings.data_dir) for name, one in found.instances.items() if one.settings}
+    snapshot = read(tmp_path, CANAL, yaml)
+    assert ports(snapshot.server) == [("127.0.0.1", 21115), ("127.0.0.1", 21111), ("127.0.0.1", 21112)]
+    folders = {
+        name: str(instance.settings.data_dir) for name, instance in snapshot.instances.items() if instance.settings
+    }
     assert folders == {"crm": "/data", "shop": "/data"}
-    assert {path.name for path in found.paths} == {"canal.properties", "server.yml"}, "a change of either is noticed"
-    before = found.instances["shop"].checksum
+    assert {path.name for path in snapshot.paths} == {"canal.properties", "server.yml"}, "a change of either is noticed"
+    before = snapshot.instances["shop"].checksum
     again = read(tmp_path, CANAL, yaml.replace("/data", "/other"))
     assert again.instances["shop"].checksum != before
     assert str(again.server.data_dir) == "/other"

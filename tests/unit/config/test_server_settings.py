@@ -51,20 +51,20 @@ def test_a_password_is_kept_as_canal_keeps_it() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"flight": {"host": "10.0.0.1"}}, "10.0.0.1 is no loopback address: say with tokens who may call"),
+        ({"flight": {"host": "10.0.0.1"}}, "10.0.0.1 is no loopback address: set tokens for those who may call"),
         ({"flight": {"host": "::"}}, "no loopback address"),
         ({"flight": {"host": "db1"}}, "no loopback address"),
         ({"flight": {"tls_cert": "a.pem"}}, "tls_cert and tls_key go together"),
         ({"flight": {"tokens": {"spark": ""}}}, "the token of spark is empty"),
-        ({"canal": {"host": "10.0.0.1"}}, "say password, or allow_anonymous: true"),
+        ({"canal": {"host": "10.0.0.1"}}, "set password, or allow_anonymous: true"),
         ({"canal": {"user": "canal"}}, "the user canal has no password"),
         ({"canal": {"password": "a", "password_hash": HASH}}, "either password or password_hash"),
         ({"canal": {"password_hash": "s3cret"}}, "40 hex digits"),
-        ({"admin": {"host": "10.0.0.1"}}, "say a token"),
+        ({"admin": {"host": "10.0.0.1"}}, "set a token"),
         ({"canal_admin": {"port": 11110}}, "needs a password"),
         ({"manager": {"url": "ftp://x", "password": "a"}}, "http://host:port"),
         ({"manager": {"url": "http://u:s3cret@x", "password": "a"}}, "user and password beside it"),
-        ({"manager": {"url": "http://x"}}, "a manager wants a password"),
+        ({"manager": {"url": "http://x"}}, "a manager needs a password"),
         ({"running": {"address": "somewhere"}}, "running.address"),
         ({"destinations": ["shop{10-1}"]}, "is empty, or longer"),
         ({"destinations": ["shop{a}"]}, r"write it as shop\{1-10\}"),
@@ -98,7 +98,7 @@ def test_members_of_groups_are_instances() -> None:
         data_dir="/data", zookeeper="zk:2181", instances=[{"destination": "a"}],
         groups=[{"destination": "all", "members": members}],
     )  # fmt: skip
-    assert [one.destination for one in settings.all_instances] == ["a", "all.east", "all.west"]
+    assert [instance.destination for instance in settings.all_instances] == ["a", "all.east", "all.west"]
     east, west = settings.instance("all.east"), settings.instance("all.west")
     assert (str(east.data_dir), str(west.data_dir), west.source.address) == ("/data", "/else", "b:3306")
     assert east.zookeeper is None
@@ -130,5 +130,5 @@ def test_every_setting_is_described() -> None:
         return [schema, *schema["$defs"].values()]
 
     for section in sections(ServerSettings.model_json_schema()):
-        for name, about in section.get("properties", {}).items():
-            assert about.get("description"), f"{section['title']}.{name}"
+        for name, description in section.get("properties", {}).items():
+            assert description.get("description"), f"{section['title']}.{name}"

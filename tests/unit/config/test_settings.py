@@ -1,4 +1,4 @@
-"""What a server file may say about stores, cursors and places, and what is a mistake."""
+"""What a server file may say about stores, cursors and positions, and what is a mistake."""
 
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,8 @@ def test_what_the_server_says_counts_for_its_instances() -> None:
             "instances": [{"destination": "a"}, {"destination": "b", "data_dir": "/b", "zookeeper": "other:2181"}],
         }
     )
-    one, two = settings.instances
-    assert (one.data_dir, one.zookeeper, one.meta_kind) == (Path("/var/lib/penstock"), "zk:2181", "period-mixed")
+    first, two = settings.instances
+    assert (first.data_dir, first.zookeeper, first.meta_kind) == (Path("/var/lib/penstock"), "zk:2181", "period-mixed")
     assert (two.data_dir, two.zookeeper) == (Path("/b"), "other:2181")
 
 
@@ -47,12 +47,12 @@ def test_sizes_are_written_as_people_write_them() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ({"store": {"kind": "file"}}, "keeps files: say where with data_dir"),
-        ({"store": {"kind": "mixed"}}, "keeps files: say where with data_dir"),
-        ({"meta": {"kind": "file"}}, "keeps files: say where with data_dir"),
-        ({"positions": ["file", "cursors"]}, "keeps files: say where with data_dir"),
-        ({"meta": {"kind": "period-mixed"}}, "needs ZooKeeper: say where with zookeeper"),
-        ({"positions": ["zookeeper"]}, "needs ZooKeeper: say where with zookeeper"),
+        ({"store": {"kind": "file"}}, "keeps files: set data_dir"),
+        ({"store": {"kind": "mixed"}}, "keeps files: set data_dir"),
+        ({"meta": {"kind": "file"}}, "keeps files: set data_dir"),
+        ({"positions": ["file", "cursors"]}, "keeps files: set data_dir"),
+        ({"meta": {"kind": "period-mixed"}}, "needs ZooKeeper: set zookeeper"),
+        ({"positions": ["zookeeper"]}, "needs ZooKeeper: set zookeeper"),
         ({"positions": []}, "at least 1 item"),
         ({"store": {"slots": 1000}}, "1000 is no power of two"),
         ({"store": {"limit": "1GiB"}}, "a store of kind memory has no limit"),
@@ -80,7 +80,7 @@ def test_a_source_is_a_server_or_a_folder() -> None:
 
 def test_members_of_a_group_are_named_after_it() -> None:
     group = GroupSettings(destination="shop", members={"east": InstanceSettings(), "west": InstanceSettings()})
-    assert [one.destination for one in group.named_members().values()] == ["shop.east", "shop.west"]
+    assert [member.destination for member in group.named_members().values()] == ["shop.east", "shop.west"]
     with pytest.raises(ValidationError, match=r"'a\.b' is no name for a member"):
         GroupSettings(destination="shop", members={"a.b": InstanceSettings()})
     with pytest.raises(ValidationError, match="at least 1 item"):

@@ -23,11 +23,11 @@ def test_secrets_are_masked() -> None:
     text = to_yaml(settings)
     assert "s3cret" not in text
     assert "e36193" not in text
-    found = yaml.safe_load(text)
-    assert found["flight"]["tokens"] == {"spark": "***"}
-    assert found["data_dir"] == "/data"
-    assert found["instances"][0]["store"]["memory"] == 1 << 20
-    assert found["instances"][0]["standby"]["password"] == "***"
+    masked = yaml.safe_load(text)
+    assert masked["flight"]["tokens"] == {"spark": "***"}
+    assert masked["data_dir"] == "/data"
+    assert masked["instances"][0]["store"]["memory"] == 1 << 20
+    assert masked["instances"][0]["standby"]["password"] == "***"
     assert yaml.safe_load(to_yaml(InstanceSettings()))["source"]["password"] == ""
 
 

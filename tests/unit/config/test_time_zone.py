@@ -32,8 +32,8 @@ def test_the_system_has_a_link_a_file_or_a_name(tmp_path: Path) -> None:
     assert zone(tmp_path) == "Europe/Berlin"
     rules = (ZONES / "Asia/Tokyo").read_bytes()
     (tmp_path / "localtime").write_bytes(rules)
-    found = zone(tmp_path)
-    assert (ZONES / found).read_bytes() == rules, "the file counts for more than a name that is older"
+    zone_name = zone(tmp_path)
+    assert (ZONES / zone_name).read_bytes() == rules, "the file counts for more than a name that is older"
     (tmp_path / "timezone").write_text("Asia/Tokyo\n")
     assert zone(tmp_path) == "Asia/Tokyo", "of several names for these rules, the one that is written"
 

@@ -7,12 +7,14 @@ import pytest
 from penstock.config import ServerSettings, load_server_settings
 from penstock.document import load_spec
 from penstock.errors import ConfigurationError
+from tests.support.yaml_texts import BOMB
 
 SPEC = """
 index: product
-root: {table: shop.product, columns: [name]}
-joins:
-  store: {table: shop.store, on: {store_id: id}, columns: [city]}
+root:
+  table: shop.product
+  fields: [name]
+  joins: {store: {table: shop.store, on: {store_id: id}, fields: [city]}}
 """
 
 
@@ -42,21 +44,21 @@ def test_a_secret_comes_from_the_environment_and_is_never_shown(
 
 
 def test_on_is_a_word(tmp_path: Path) -> None:
-    assert load_spec(write(tmp_path, SPEC)).joins["store"].on == {"store_id": "id"}
+    assert load_spec(write(tmp_path, SPEC)).root.joins["store"].on == {"store_id": "id"}
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("index: [", "is not YAML"),
-        ("index: UPPER\nroot: {table: a.b, columns: [x]}", "index: "),
-        ("index: x\nroot: {table: nodot, columns: [x]}", "root.table: .*database.table"),
-        ("index: x\nroot: {table: a.b, columns: []}", "root.columns"),
+        ("index: UPPER\nroot: {table: a.b, fields: [x]}", "index: "),
+        ("index: x\nroot: {table: nodot, fields: [x]}", "root.table: .*database.table"),
+        ("index: x\nroot: {table: a.b, fields: []}", "root.fields"),
         (SPEC + "\nextra: 1", "extra: "),
-        (SPEC + "\nindex: other", "the key index of line 2 is written again, line 7, column 1"),
-        ("index: x\nroot: {table: a.b, columns: [n, x, n]}", "root.columns: .*the column n is named twice$"),
-        ("index: x\nroot: {table: a.b, columns: [Name, name]}", "the column name is named twice, first as Name"),
-        (SPEC.replace("[city]", "[city, city]"), "joins.store.columns: .*the column city is named twice"),
+        (SPEC + "\nindex: other", "the key index of line 2 is written again, line 8, column 1"),
+        ("index: x\nroot: {table: a.b, fields: [n, x, n]}", "root.fields: .*the field n is named twice$"),
+        ("index: x\nroot: {table: a.b, fields: [Name, name]}", "the field name is named twice, first as Name"),
+        (SPEC.replace("[city]", "[city, city]"), "root.joins.store.fields: .*the field city is named twice"),
     ],
 )
 def test_a_mistake_is_one_line_with_file_and_key(tmp_path: Path, text: str, message: str) -> None:
@@ -66,9 +68,6 @@ def test_a_mistake_is_one_line_with_file_and_key(tmp_path: Path, text: str, mess
     assert "\n" not in str(raised.value)
 
 
-BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 10)}]\n" for number in range(1, 30)
-)
 MERGED = "a0: &a0 {x: 1}\n" + "".join(
     f"a{number}: &a{number} {{<<: [{', '.join([f'*a{number - 1}'] * 10)}]}}\n" for number in range(1, 30)
 )
@@ -113,8 +112,8 @@ instances:
 - {destination: b, source: {<<: *db, port: 7}}
 - {destination: c, source: *db}
 """
-    found = load_server_settings(write(tmp_path, text)).instances
-    assert [(one.source.address, one.source.user) for one in found] == [
+    instances = load_server_settings(write(tmp_path, text)).instances
+    assert [(instance.source.address, instance.source.user) for instance in instances] == [
         ("db1:3306", "capture"),
         ("db1:7", "capture"),
         ("db1:3306", "capture"),
@@ -139,4 +138,7 @@ def test_a_key_that_is_written_twice_is_refused_with_both_lines(tmp_path: Path, 
 def test_a_merged_key_may_be_written_over(tmp_path: Path) -> None:
     text = "instances:\n- &a {destination: a, start: earliest}\n- <<: *a\n  destination: b\n"
     settings = load_server_settings(write(tmp_path, text))
-    assert [(one.destination, one.start) for one in settings.instances] == [("a", "earliest"), ("b", "earliest")]
+    assert [(instance.destination, instance.start) for instance in settings.instances] == [
+        ("a", "earliest"),
+        ("b", "earliest"),
+    ]

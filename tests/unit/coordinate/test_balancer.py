@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 from penstock.coordinate import Balancer, BalancerSettings, Election, ElectionSettings
-from penstock.coordinate.canal import SERVERS
+from penstock.coordinate.canal import SERVERS, election_nodes
 from tests.support.fake_zookeeper import FakeClock, FakeSessions, FakeZooKeeper
 
 DESTINATIONS = [f"d{number}" for number in range(6)]
@@ -23,8 +23,8 @@ class Server:
         self.runnings = {name: self._running(zookeeper, name, address, stack) for name in DESTINATIONS}
 
     def _running(self, zookeeper: FakeZooKeeper, name: str, address: str, stack: ExitStack) -> Election:
-        how = {"settings": ElectionSettings(), "clock": zookeeper.clock}
-        running = Election(self.session, name, address, self._start, lambda _: None, **how)
+        options = {"settings": ElectionSettings(), "clock": zookeeper.clock}
+        running = Election(self.session, election_nodes(name), address, self._start, lambda _: None, **options)
         release = running.release
         running.release = lambda reason: release(reason, 0.0)  # nobody else would give it up meanwhile
         running._callbacks.start()

@@ -7,6 +7,7 @@ import pytest
 
 from penstock.coordinate import Fence
 from penstock.coordinate.callbacks import Callbacks
+from penstock.coordinate.canal import election_nodes
 from penstock.coordinate.lease import Lease, LeaseGuard
 from tests.support.fake_zookeeper import FakeClock
 
@@ -17,7 +18,9 @@ class Heard:
         self.may_start = threading.Event()
         self.may_start.set()
         self.error: Exception | None = None
-        self.callbacks = Callbacks("shop", self._start, self.calls.append, lambda _, error: self.calls.append(error))
+        self.callbacks = Callbacks(
+            election_nodes("shop"), self._start, self.calls.append, lambda _, error: self.calls.append(error)
+        )
         self.callbacks.start()
 
     def _start(self, fence: Fence) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from penstock.coordinate import Election, ElectionSettings, Fence
-from penstock.coordinate.canal import fencing_epoch_path, running_path
+from penstock.coordinate.canal import election_nodes, fencing_epoch_path, running_path
 from tests.support.fake_zookeeper import FakeClock, FakeNodes, FakeSessions, FakeZooKeeper
 
 NUMBERS = st.integers(0, 2)
@@ -18,8 +18,10 @@ class Server:
     def __init__(self, shop: "ElectionMachine", number: int) -> None:
         self.shop, self.is_stopped, self.fails = shop, False, False
         self.session = FakeSessions(shop.zookeeper)
-        how: dict[str, Any] = {"settings": ElectionSettings(), "clock": shop.zookeeper.clock}
-        self.running = Election(self.session, "shop", f"{number}:1", self._start, lambda _: None, **how)
+        options: dict[str, Any] = {"settings": ElectionSettings(), "clock": shop.zookeeper.clock}
+        self.running = Election(
+            self.session, election_nodes("shop"), f"{number}:1", self._start, lambda _: None, **options
+        )
         self.running._callbacks.start()
         self.session.listen(self.running)
 
@@ -73,17 +75,17 @@ class ElectionMachine(RuleBasedStateMachine):
             session.fails = True
 
     @rule(number=NUMBERS)
-    def mend(self, number: int) -> None:
+    def reconnect(self, number: int) -> None:
         self.cut.discard(number)
         if (session := self._link(number)) is not None:
             session.fails = self.servers[number].is_stopped
 
-    @rule(number=NUMBERS, goes_on=st.booleans())
-    def stop(self, number: int, *, goes_on: bool) -> None:
+    @rule(number=NUMBERS, continues=st.booleans())
+    def stop(self, number: int, *, continues: bool) -> None:
         """SIGSTOP, SIGCONT."""
-        self.servers[number].is_stopped = not goes_on
+        self.servers[number].is_stopped = not continues
         if (session := self._link(number)) is not None:
-            session.fails = not goes_on or number in self.cut
+            session.fails = not continues or number in self.cut
 
     @rule(number=NUMBERS, seconds=st.sampled_from([1.0, 4.0, 7.0]), others=st.lists(NUMBERS, max_size=8))
     def stop_in_the_middle(self, number: int, seconds: float, others: list[int]) -> None:
@@ -143,8 +145,8 @@ class ElectionMachine(RuleBasedStateMachine):
             return
         for number, server in enumerate(self.servers):
             server.fails = False
-            self.stop(number, goes_on=True)
-            self.mend(number)
+            self.stop(number, continues=True)
+            self.reconnect(number)
         self.operate("resume")
         for _ in range(200):
             self.zookeeper.advance(0.5)

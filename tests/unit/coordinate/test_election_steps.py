@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from penstock.coordinate import Election, ElectionSettings, ElectionState, Fence, claim
-from penstock.coordinate.canal import fencing_epoch_path, members_path, running_path, term_path
+from penstock.coordinate.canal import election_nodes, fencing_epoch_path, members_path, running_path
 from penstock.errors import FencedError
 from tests.support.fake_zookeeper import LEASE_S, SESSION_S, FakeClock, FakeSessions, FakeZooKeeper
 
@@ -23,8 +23,8 @@ class Server:
         self.told: list[str] = []
         self.error: Exception | None = None
         self.held_when_stopped: list[bool] = []
-        how = {"settings": ElectionSettings(**settings), "clock": zookeeper.clock}
-        self.running = Election(self.session, "shop", address, self._started, self._stopped, **how)
+        options = {"settings": ElectionSettings(**settings), "clock": zookeeper.clock}
+        self.running = Election(self.session, election_nodes("shop"), address, self._started, self._stopped, **options)
         self.running._callbacks.start()
         self.session.listen(self.running)
 
@@ -162,7 +162,7 @@ def test_a_release(zookeeper: FakeZooKeeper, pair: tuple[Server, Server]) -> Non
     assert first.told == ["running 1", "stopped: by hand"]
     assert first.held_when_stopped == [True]
     assert not first.running.is_held()
-    assert json.loads(zookeeper.nodes[term_path("shop")].value) == {
+    assert json.loads(zookeeper.nodes[election_nodes("shop").term].value) == {
         "epoch": 1,
         "address": "a:1",
         "session": "0x1",

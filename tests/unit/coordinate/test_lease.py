@@ -46,9 +46,9 @@ def test_a_hold_ends_before_its_lease_or_with_it() -> None:
     clock = FakeClock()
     lease = Lease(clock)
     lease.renew(clock() + 4)
-    one, other = LeaseGuard(lease), LeaseGuard(lease)
-    one.end()
-    assert (one.is_held(), other.is_held()) == (False, True)
+    first, other = LeaseGuard(lease), LeaseGuard(lease)
+    first.end()
+    assert (first.is_held(), other.is_held()) == (False, True)
     lease.end()
     assert not other.is_held()
 
@@ -66,5 +66,5 @@ def test_a_fence_refuses_when_its_hold_has_ended() -> None:
         fence.require()
 
 
-def test_the_clock_goes_on() -> None:
+def test_the_clock_runs_while_the_machine_sleeps() -> None:
     assert 0 < boot_clock() <= boot_clock()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.coordinate import LockFile
+from penstock.coordinate import LockFile, LockWords
 from penstock.errors import ConfigurationError
 
 _HOLDER = """
@@ -26,8 +26,8 @@ sys.stdin.read()
 """
 
 
-def holder(folder: Path, how: str = "") -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-c", _HOLDER, str(folder), how]
+def holder(folder: Path, option: str = "") -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-c", _HOLDER, str(folder), option]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == b"taken\n"
@@ -67,6 +67,19 @@ def test_a_process_that_it_forked_does_not_hold_it_on(tmp_path: Path) -> None:
     with LockFile(tmp_path):
         pass
     end(process)
+
+
+def test_those_that_share_it_keep_out_who_wants_it_alone(tmp_path: Path) -> None:
+    def lock(*, is_shared: bool) -> LockFile:
+        words = LockWords("`penstock sync`", "checkpoint", ", or share it")
+        return LockFile(tmp_path / "orders", path=tmp_path / "orders.lock", words=words, is_shared=is_shared)
+
+    told = rf"orders is in use by another `penstock sync`, pid={os.getpid()} .* a checkpoint of its own, or share it"
+    with lock(is_shared=True), lock(is_shared=True), pytest.raises(ConfigurationError, match=told):
+        lock(is_shared=False).take()
+    with lock(is_shared=False), pytest.raises(ConfigurationError, match=told):
+        lock(is_shared=True).take()
+    assert not (tmp_path / "orders").exists()
 
 
 def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """A filter over blocks cut anywhere, against its twin that goes event by event."""
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,26 +9,19 @@ from hypothesis import strategies as st
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
-from penstock.binlog.events.reader import BlockReader
 from penstock.config import FilterSettings
 from penstock.config.filter_settings import KINDS
 from penstock.errors import ConfigurationError
 from penstock.filter import BlockFilter
 from penstock.model import GtidSet
-from tests.support.filter_log import TABLES, FilterLog, filter_logs
+from tests.support.filter_log import TABLES, FilterLog, blocks_of, filter_logs
 from tests.twins import filter as twin
-from tests.twins.feed import START, feed, rows_in
+from tests.twins.feed import rows_in
 from tests.twins.log import LogWriter
 from tests.twins.strategy import examples
 
 A, B = 7, 8
 _RULES = (r"shop\..*", r".*\.a", r"shop\.a,shop\.b", r"CRM\.A", r".*\._.*_gho", "nobody.x")
-
-
-def blocks_of(found: FilterLog, sizes: list[int]) -> list[Block]:
-    reader = BlockReader(replace(START, gtids=GtidSet({})))
-    reader.expect_checksum(is_on=True)
-    return list(feed(reader, bytes(found.log.data), sizes))
 
 
 def matches(rules: str, table: str) -> bool:
@@ -64,20 +56,20 @@ def test_what_stays_is_what_the_twin_keeps(
         entries |= dict(zip(block.column("position").tolist(), block.column("entry").tolist(), strict=True))
         executed |= {int(block.column("position")[i]): block.executed_before(int(i) + 1) for i in block.boundaries}
         expected = plain.apply([log.events[position] for position in block.column("position").tolist()])
-        found = ours.apply(block)
-        assert found.column("position").tolist() == expected.positions
-        assert (found is block) == expected.is_whole
-        assert found is block or not len(found) or found.column("entry")[-1] or found.column("boundary")[-1]
-        assert events_of(found) == {position: before[position] for position in expected.positions}
-        for position, entry in zip(expected.positions, found.column("entry").tolist(), strict=True):
-            assert entry == (Entry.OTHER if position in expected.places else entries[position])
-        for i in found.boundaries.tolist():
-            assert found.executed_before(i + 1) == executed[int(found.column("position")[i])]
-        assert found.executed_before(len(found)) == (
-            block.executed_before(len(block)) if found.boundaries.size else block.executed_before(0)
+        filtered = ours.apply(block)
+        assert filtered.column("position").tolist() == expected.positions
+        assert (filtered is block) == expected.is_whole
+        assert filtered is block or not len(filtered) or filtered.column("entry")[-1] or filtered.column("boundary")[-1]
+        assert events_of(filtered) == {position: before[position] for position in expected.positions}
+        for position, entry in zip(expected.positions, filtered.column("entry").tolist(), strict=True):
+            assert entry == (Entry.OTHER if position in expected.position_only else entries[position])
+        for i in filtered.boundaries.tolist():
+            assert filtered.executed_before(i + 1) == executed[int(filtered.column("position")[i])]
+        assert filtered.executed_before(len(filtered)) == (
+            block.executed_before(len(block)) if filtered.boundaries.size else block.executed_before(0)
         )
-        used = found.column("table_id")[found.column("entry") == Entry.ROWS]
-        assert {*found.tables} == {*used.tolist()}
+        used = filtered.column("table_id")[filtered.column("entry") == Entry.ROWS]
+        assert {*filtered.tables} == {*used.tolist()}
 
 
 @examples(60)
@@ -85,7 +77,7 @@ def test_what_stays_is_what_the_twin_keeps(
 def test_rows_come_out_as_without_a_filter(log: FilterLog, deny: str, sizes: list[int]) -> None:
     whole = blocks_of(log, sizes)
     ours = BlockFilter(FilterSettings.model_validate({"deny": deny}))
-    filtered = [found for found in map(ours.apply, whole) if len(found)]
+    filtered = [block for block in map(ours.apply, whole) if len(block)]
     for table in TABLES.values():
         expected = [] if matches(deny, str(table.name)) else rows_in(whole, table)
         assert rows_in(filtered, table) == expected
@@ -98,11 +90,11 @@ def test_cut_or_not_the_same_entries_stay(log: FilterLog, sizes: list[int]) -> N
 
     def entries(blocks: list[Block]) -> list[int]:
         ours = BlockFilter(FilterSettings.model_validate({"allow": r"shop\.a"}))
-        found = list[int]()
+        positions = list[int]()
         for block in map(ours.apply, blocks):
             means = np.isin(block.column("entry"), [Entry.ROWS, Entry.DDL])
-            found += block.column("position")[means].tolist()
-        return found
+            positions += block.column("position")[means].tolist()
+        return positions
 
     assert entries(blocks_of(log, sizes)) == entries(blocks_of(log, []))
 
@@ -121,13 +113,13 @@ def rows_log(*tables: int) -> FilterLog:
 def test_a_block_of_nothing_is_its_last_boundary() -> None:
     log = rows_log(B, B, B)
     (block,) = blocks_of(log, [])
-    found = BlockFilter(FilterSettings(allow=("shop.a",))).apply(block)
-    assert found.column("position").tolist() == [int(block.column("position")[-1])]
-    assert found.column("entry").tolist() == [Entry.OTHER]
-    assert found.executed_before(0) == GtidSet.parse("5-1-2")
-    assert found.end == block.end
-    assert found.boundary_after(0).gtids == GtidSet.parse("5-1-3")
-    assert found.tables == {}
+    filtered = BlockFilter(FilterSettings(allow=("shop.a",))).apply(block)
+    assert filtered.column("position").tolist() == [int(block.column("position")[-1])]
+    assert filtered.column("entry").tolist() == [Entry.OTHER]
+    assert filtered.executed_before(0) == GtidSet.parse("5-1-2")
+    assert filtered.end == block.end
+    assert filtered.boundary_after(0).gtids == GtidSet.parse("5-1-3")
+    assert filtered.tables == {}
 
 
 def test_inside_of_a_transaction_nothing_is_left() -> None:
@@ -138,7 +130,7 @@ def test_inside_of_a_transaction_nothing_is_left() -> None:
     assert [len(ours.apply(block)) for block in blocks] == [0, 1]
 
 
-def test_a_stream_that_begins_anew_forgets_what_was_held() -> None:
+def test_a_stream_that_restarts_forgets_what_was_held() -> None:
     log = FilterLog(LogWriter().open())
     log.begin()
     log.map(B, A)
@@ -151,8 +143,8 @@ def test_a_stream_that_begins_anew_forgets_what_was_held() -> None:
     whole = twin_positions(log, "map", "insert", table="shop.a")
     expected = sorted([min(log.events), *whole, max(log.events)])
     for blocks in ([first, first, second], [first, second], blocks_of(log, [])):
-        found = [position for block in blocks for position in ours.apply(block).column("position").tolist()]
-        assert found == expected
+        positions = [position for block in blocks for position in ours.apply(block).column("position").tolist()]
+        assert positions == expected
 
 
 def twin_positions(log: FilterLog, *roles: str, table: str) -> list[int]:
@@ -182,11 +174,11 @@ def test_a_slice_of_a_block_is_filtered_as_any_other() -> None:
     (block,) = blocks_of(rows_log(B, A, B), [])
     ends = block.boundaries.tolist()
     part = block.slice(ends[1] + 1, len(block))
-    found = BlockFilter(FilterSettings(allow=("shop.b",))).apply(part)
-    assert found is part
-    found = BlockFilter(FilterSettings(allow=("shop.a",))).apply(part)
-    assert found.executed_before(0) == GtidSet.parse("5-1-2")
-    assert found.executed_before(1) == GtidSet.parse("5-1-3")
+    filtered = BlockFilter(FilterSettings(allow=("shop.b",))).apply(part)
+    assert filtered is part
+    filtered = BlockFilter(FilterSettings(allow=("shop.a",))).apply(part)
+    assert filtered.executed_before(0) == GtidSet.parse("5-1-2")
+    assert filtered.executed_before(1) == GtidSet.parse("5-1-3")
 
 
 def test_a_statement_between_wanted_rows_is_looked_at() -> None:
@@ -198,5 +190,5 @@ def test_a_statement_between_wanted_rows_is_looked_at() -> None:
     log.inside(("CREATE TABLE b (id INT) START TRANSACTION", "ddl", ("shop.b",)))
     log.commit(with_query=False)
     (block,) = blocks_of(log, [])
-    found = BlockFilter(FilterSettings(allow=("shop.a",))).apply(block)
-    assert {*log.events} - {*found.column("position").tolist()} == set(twin_positions(log, "ddl", table="shop.b"))
+    filtered = BlockFilter(FilterSettings(allow=("shop.a",))).apply(block)
+    assert {*log.events} - {*filtered.column("position").tolist()} == set(twin_positions(log, "ddl", table="shop.b"))

@@ -17,9 +17,9 @@ from penstock.instance.clients import Clients
 from penstock.meta import MetaManager
 from penstock.model import Position
 from penstock.store import BatchSize, EventStore, MemoryStorage, Start
+from tests.support.store_blocks import ALL, BEGIN, DDL, END, OTHER, ROWS, START
 from tests.twins.blocks import block_of
 from tests.twins.strategy import examples
-from tests.unit.store.test_store import ALL, BEGIN, DDL, END, OTHER, ROWS, START
 
 CLIENT = 7
 HOLD_S = 1.0
@@ -85,14 +85,14 @@ Transaction = tuple[str, int, int]
 
 def transactions(batch: GroupBatch) -> list[Transaction]:
     """Each as one, though it may be in several blocks."""
-    found = list[Transaction]()
+    events = list[Transaction]()
     is_open = False
     for name, block in zip(batch.members, batch.blocks, strict=True):
         for entry, time_us, at in _events(block):
             if not is_open:
-                found.append((name, time_us, at))
+                events.append((name, time_us, at))
             is_open = entry not in (END, DDL)
-    return found
+    return events
 
 
 def _events(block: Block) -> Iterator[tuple[int, int, int]]:
@@ -105,9 +105,9 @@ def names_and_times(batch: GroupBatch) -> list[tuple[str, int]]:
 
 
 def got(group: Group, size: BatchSize = ALL) -> tuple[int, GroupBatch]:
-    found = group.get(CLIENT, size)
-    assert found is not None
-    return found
+    batch = group.get(CLIENT, size)
+    assert batch is not None
+    return batch
 
 
 def test_the_earlier_one_comes_first() -> None:
@@ -123,7 +123,7 @@ def test_the_earlier_one_comes_first() -> None:
     assert group.get(CLIENT, ALL) is None  # of a, one before 60 might come
 
 
-def test_a_silent_member_holds_the_others_for_so_long() -> None:
+def test_a_silent_member_holds_the_others_for_a_limited_time() -> None:
     group, fakes, clock = group_of("a", "b")
     fakes["a"].put(10)
     assert group.get(CLIENT, ALL) is None
@@ -185,9 +185,9 @@ def test_statements_may_go_alone() -> None:
     fakes["b"].put(50)
 
     def alone() -> list[tuple[str, int]]:
-        found = group.get(CLIENT, ALL, is_ddl_alone=True)
-        assert found is not None
-        return names_and_times(found[1])
+        batch = group.get(CLIENT, ALL, is_ddl_alone=True)
+        assert batch is not None
+        return names_and_times(batch[1])
 
     assert [alone(), alone(), alone()] == [[("a", 10), ("b", 15)], [("a", 20)], [("a", 40)]]
 
@@ -224,22 +224,22 @@ def test_a_transaction_larger_than_the_store() -> None:
         if fakes["a"].store.put(block, timeout_s=0):
             fakes["a"].at, count = block.end, count + 1
             continue
-        found = group.get(CLIENT, BatchSize(25))
+        batch = group.get(CLIENT, BatchSize(25))
         clock.now += HOLD_S
-        if found is not None:
-            assert set(found[1].members) == {"a"}
-            rows += sum(len(one) for one in found[1].blocks)
-            group.ack(CLIENT, found[0])
-    while (found := group.get(CLIENT, BatchSize(25))) is not None:
-        rows += sum(len(one) for one in found[1].blocks)
-        group.ack(CLIENT, found[0])
+        if batch is not None:
+            assert set(batch[1].members) == {"a"}
+            rows += sum(len(part) for part in batch[1].blocks)
+            group.ack(CLIENT, batch[0])
+    while (batch := group.get(CLIENT, BatchSize(25))) is not None:
+        rows += sum(len(part) for part in batch[1].blocks)
+        group.ack(CLIENT, batch[0])
     fakes["a"].put(10, (10, END))
     fakes["a"].put(30)
     seen = list[str]()
-    while (found := group.get(CLIENT, BatchSize(25))) is not None:
-        seen += found[1].members
-        rows += sum(len(one) for one, name in zip(found[1].blocks, found[1].members, strict=True) if name == "a")
-        group.ack(CLIENT, found[0])
+    while (batch := group.get(CLIENT, BatchSize(25))) is not None:
+        seen += batch[1].members
+        rows += sum(len(part) for part, name in zip(batch[1].blocks, batch[1].members, strict=True) if name == "a")
+        group.ack(CLIENT, batch[0])
         clock.now += HOLD_S
     assert rows == 402 + 3
     assert "b" in seen
@@ -251,7 +251,7 @@ def test_acks_are_in_order_and_move_each_cursor() -> None:
     for time_us in (10, 30, 50):
         fakes["a"].put(time_us)
         fakes["b"].put(time_us + 10)
-    (first, one), (second, two) = got(group, BatchSize(6)), got(group, BatchSize(6))
+    (first, first_batch), (second, two) = got(group, BatchSize(6)), got(group, BatchSize(6))
     with pytest.raises(MetaError, match=rf"batch {second} .* is not the first outstanding one of 'g': {first} is"):
         group.ack(CLIENT, second)
     group.ack(CLIENT, first)
@@ -260,7 +260,9 @@ def test_acks_are_in_order_and_move_each_cursor() -> None:
         assert cursor is not None
         assert (
             cursor.position
-            == [block.end for block, owner in zip(one.blocks, one.members, strict=True) if owner == name][-1]
+            == [
+                block.end for block, owner in zip(first_batch.blocks, first_batch.members, strict=True) if owner == name
+            ][-1]
         )
     with pytest.raises(MetaError, match="is not the first"):
         group.rollback(CLIENT, first)
@@ -303,7 +305,7 @@ def test_a_member_that_fails_fails_the_group() -> None:
     assert fakes["a"].state is InstanceState.STOPPED
 
 
-def test_places_of_one_log_are_no_start_for_a_group() -> None:
+def test_positions_of_one_log_are_no_start_for_a_group() -> None:
     group, _, _ = group_of("a", "b")
     with pytest.raises(ConfigurationError, match="a position in one log"):
         group.subscribe(1, "", Start.at(START))
@@ -322,8 +324,8 @@ def test_a_get_waits_and_a_stop_ends_it() -> None:
     group.subscribe(CLIENT)
     timer = threading.Timer(0.05, fakes["a"].put, (10,))
     timer.start()
-    found = group.get(CLIENT, ALL, 20)
-    assert found is not None
+    batch = group.get(CLIENT, ALL, 20)
+    assert batch is not None
     timer = threading.Timer(0.05, group.stop)
     timer.start()
     assert group.get(CLIENT, ALL, None) is None
@@ -358,10 +360,10 @@ class Run:
 
     def get(self, size: int) -> bool:
         is_there = self.group.wait(CLIENT, BatchSize(size), 0)
-        found = self.group.get(CLIENT, BatchSize(size))
-        assert is_there == (found is not None)
-        self.outstanding += [found] if found is not None else []
-        return found is not None
+        batch = self.group.get(CLIENT, BatchSize(size))
+        assert is_there == (batch is not None)
+        self.outstanding += [batch] if batch is not None else []
+        return batch is not None
 
     def ack(self) -> None:
         if self.outstanding:
@@ -385,7 +387,11 @@ class Run:
         self.outstanding.clear()
         for name, fake in self.fakes.items():
             done = len(self.acked[name])
-            whole = [one for one in self.written[name] if 10 * (one[2] + 2) + one[0] <= 4 + 10 * done]
+            whole = [
+                transaction
+                for transaction in self.written[name]
+                if 10 * (transaction[2] + 2) + transaction[0] <= 4 + 10 * done
+            ]
             again = self.written[name][len(whole) :]
             fake.restart()
             assert fake.at.offset == (whole[-1][0] + 10 * (whole[-1][2] + 2) if whole else 4)
@@ -425,21 +431,21 @@ def test_whatever_happens_each_event_is_acked_once_and_in_order(steps: list[tupl
 def test_what_is_known_in_time_is_ordered_by_time(puts: list[tuple[str, int, int]], sizes: list[int]) -> None:
     """With times that rise in each log; batches of any size do not change the order."""
     run, latest = Run(), dict.fromkeys("abc", 0)
-    for name, more, rows in puts:
-        latest[name] += more
+    for name, delay_us, rows in puts:
+        latest[name] += delay_us
         run.put(name, latest[name], rows)
     for name in run.fakes:
         run.put(name, 1 << 40, 0)  # so that none is silent
-    found = list[tuple[str, int]]()
+    changes = list[tuple[str, int]]()
     for turn in range(1000):
         got_one = run.group.get(CLIENT, BatchSize(sizes[turn % len(sizes)]))
         if got_one is None:
             break
         blocks = zip(got_one[1].members, got_one[1].blocks, strict=True)
-        found += [(name, time_us) for name, block in blocks for entry, time_us, _ in _events(block) if entry == END]
-    times = [time_us for _, time_us in found]
+        changes += [(name, time_us) for name, block in blocks for entry, time_us, _ in _events(block) if entry == END]
+    times = [time_us for _, time_us in changes]
     assert times == sorted(times)
-    assert len(found) == len(puts) + 3
+    assert len(changes) == len(puts) + 3
 
 
 def test_a_client_waits_until_there_is_something() -> None:
@@ -478,7 +484,7 @@ def test_those_who_have_subscribed_have_done_so_everywhere() -> None:
     assert group.subscriptions() == {8: "d\\.t"}
 
 
-def test_another_group_goes_on_with_what_was_outstanding() -> None:
+def test_another_group_continues_with_what_was_outstanding() -> None:
     group, fakes, clock = group_of("a", "b")
     for number in (1, 2):
         fakes["a"].put(number * 2_000_000)

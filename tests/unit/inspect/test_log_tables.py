@@ -78,8 +78,8 @@ def test_names_signs_charsets_and_keys_come_from_the_ddl(log: Path, tmp_path: Pa
     assert "id=4000000000  name='ü'  note='ä'" in shown(log, "--output", "text")
     for kind in ("arrow", "parquet"):
         shown(log, "--output", kind, "--to", tmp_path / f"rows.{kind}")
-    found = pa.ipc.open_file(tmp_path / "rows.arrow").read_all()
-    assert found.select(["id", "name", "note"]).to_pylist() == [{"id": 4_000_000_000, "name": "ü", "note": "ä"}]
+    rows = pa.ipc.open_file(tmp_path / "rows.arrow").read_all()
+    assert rows.select(["id", "name", "note"]).to_pylist() == [{"id": 4_000_000_000, "name": "ü", "note": "ä"}]
     typed = penstock.read_binlog(log, "shop.item")
     assert typed.select(["id", "name", "note"]).to_pylist() == [{"id": 4_000_000_000, "name": "ü", "note": "ä"}]
     assert "DELETE FROM `shop`.`item` WHERE `id`=4000000000;" in shown(log, "--flashback")
@@ -122,10 +122,10 @@ def test_ddl_counts_for_later_files_also_where_those_before_are_left_out(
 @pytest.mark.parametrize("offset", [None, "rows"])
 def test_reading_may_begin_after_the_ddl_of_the_same_file(tmp_path: Path, offset: str | None) -> None:
     log = created(DATABASE, CREATE)
-    place = log.position
+    position = log.position
     insert(log, ITEM, [1, "a", None])
     path = written(log, tmp_path)
-    since = ["--since", f"binlog.000001:{place}"] if offset else []
+    since = ["--since", f"binlog.000001:{position}"] if offset else []
     assert after(path, *since) == [{"id": 1, "name": "a", "note": None}]
 
 

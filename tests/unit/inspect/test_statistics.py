@@ -33,8 +33,8 @@ def test_an_empty_timeline_has_no_bars() -> None:
 
 def test_one_second_is_one_bar() -> None:
     line = Timeline()
-    one = np.ones(1, np.int64)
-    line.add(np.array([1_700_000_001]), one, one, one)
+    single = np.ones(1, np.int64)
+    line.add(np.array([1_700_000_001]), single, single, single)
     assert line.bars(10) == (1, {1_700_000_001: [1, 1, 1]})
 
 
@@ -60,15 +60,15 @@ def mixed_log() -> LogWriter:
 
 
 def counted(log: LogWriter, tables: tuple[str, ...] = (), cut: int = 0) -> LogStatistics:
-    selection, found = EventSelection(compile_table_patterns(tables)), LogStatistics()
+    selection, statistics = EventSelection(compile_table_patterns(tables)), LogStatistics()
     for block in read(log, [cut] if cut else []):
-        found.add_block(selection.pick_events(block, for_counting=True))
-    return found
+        statistics.add_block(selection.pick_events(block, for_counting=True))
+    return statistics
 
 
 def test_transactions_rows_and_bytes_by_table_and_kind() -> None:
-    found = counted(mixed_log())
-    product, note = found.tables[PRODUCT.name], found.tables[NOTE.name]
+    statistics = counted(mixed_log())
+    product, note = statistics.tables[PRODUCT.name], statistics.tables[NOTE.name]
     assert (product.all_transactions, note.all_transactions) == (3, 3)
     assert product.transactions == {RowChangeKind.INSERT: 2, RowChangeKind.UPDATE: 2, RowChangeKind.DELETE: 1}
     assert note.transactions == {RowChangeKind.INSERT: 2, RowChangeKind.UPDATE: 0, RowChangeKind.DELETE: 1}
@@ -79,7 +79,7 @@ def test_transactions_rows_and_bytes_by_table_and_kind() -> None:
         > product.bytes[RowChangeKind.DELETE]
         > 0
     )
-    assert found.transactions == 5
+    assert statistics.transactions == 5
 
 
 def test_where_blocks_end_makes_no_difference() -> None:
@@ -87,22 +87,22 @@ def test_where_blocks_end_makes_no_difference() -> None:
     for tables in ((), ("shop.note",)):
         whole = counted(log, tables)
         for cut in range(100, len(log.data), 13):
-            found = counted(log, tables, cut)
-            assert found.tables == whole.tables, cut
-            assert found.transactions == whole.transactions
-            assert found.events == whole.events
-            assert found.largest == whole.largest
+            statistics = counted(log, tables, cut)
+            assert statistics.tables == whole.tables, cut
+            assert statistics.transactions == whole.transactions
+            assert statistics.events == whole.events
+            assert statistics.largest == whole.largest
 
 
 def test_with_a_table_other_transactions_do_not_count() -> None:
-    found = counted(mixed_log(), ("shop.note",))
-    assert list(found.tables) == [NOTE.name]
-    assert found.transactions == 3
-    assert found.statements == 0
-    assert len(found.largest) == 3
-    assert sum(transactions for _, transactions, _ in found.timeline.counts.values()) == 3
+    statistics = counted(mixed_log(), ("shop.note",))
+    assert list(statistics.tables) == [NOTE.name]
+    assert statistics.transactions == 3
+    assert statistics.statements == 0
+    assert len(statistics.largest) == 3
+    assert sum(transactions for _, transactions, _ in statistics.timeline.counts.values()) == 3
     # Rows events of the table, and the ends of their transactions.
-    assert found.events == 6
+    assert statistics.events == 6
 
 
 def test_the_same_for_scripts(tmp_path: Path) -> None:
@@ -127,5 +127,5 @@ def test_events_of_unknown_types_are_no_transactions_of_their_own() -> None:
     whole = counted(log)
     assert (whole.transactions, whole.rows, len(whole.largest)) == (2, 2, 2)
     for cut in range(100, len(log.data), 7):
-        found = counted(log, cut=cut)
-        assert (found.transactions, found.largest, found.events) == (2, whole.largest, whole.events)
+        statistics = counted(log, cut=cut)
+        assert (statistics.transactions, statistics.largest, statistics.events) == (2, whole.largest, whole.events)

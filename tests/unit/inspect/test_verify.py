@@ -49,14 +49,14 @@ def through_a_pipe(raw: bytes, folder: Path, part_bytes: int) -> FileVerdict:
         pipe.unlink()
 
 
-def hold(found: FileVerdict, raw: bytes) -> None:
+def hold(verdict: FileVerdict, raw: bytes) -> None:
     expected = walk(raw)
-    assert (found.events, found.bytes) == (expected.events, expected.at)
+    assert (verdict.events, verdict.bytes) == (expected.events, expected.at)
     if expected.why == WHOLE:
-        assert found.problem == ""
+        assert verdict.problem == ""
     else:
-        assert WORDS[expected.why] in found.problem
-        assert f":{expected.at} " in found.problem
+        assert WORDS[expected.why] in verdict.problem
+        assert f":{expected.at} " in verdict.problem
 
 
 @given(logs(files=1), st.integers(64, 4_000), st.data())
@@ -91,9 +91,9 @@ def test_a_pipe_is_read_piece_by_piece(tmp_path: Path, size: int, part_bytes: in
 def test_what_is_no_binlog(tmp_path: Path, raw: bytes, words: str, is_pipe: bool) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes(raw)
-    found = through_a_pipe(raw, tmp_path, 100) if is_pipe else verdict_of(path, 100)
-    assert words in found.problem
-    assert found.events == 0
+    verdict = through_a_pipe(raw, tmp_path, 100) if is_pipe else verdict_of(path, 100)
+    assert words in verdict.problem
+    assert verdict.events == 0
 
 
 def test_what_is_encrypted_is_not_checked(tmp_path: Path) -> None:
@@ -102,10 +102,10 @@ def test_what_is_encrypted_is_not_checked(tmp_path: Path) -> None:
     raw = MAGIC + bytes(log.data) + os.urandom(500)
     path = tmp_path / "binlog.000001"
     path.write_bytes(raw)
-    found = verdict_of(path, 1 << 20)
-    hold(found, raw)
-    assert found.events == 2
-    assert "only its server has the key" in found.problem
+    verdict = verdict_of(path, 1 << 20)
+    hold(verdict, raw)
+    assert verdict.events == 2
+    assert "only its server has the key" in verdict.problem
 
 
 @pytest.mark.parametrize("has_ends", [True, False])
@@ -122,8 +122,8 @@ def test_it_agrees_with_reading_on_where_events_lie(tmp_path: Path, has_ends: bo
     at, log.position = log.position, 60
     log.begin()
     path.write_bytes(MAGIC + bytes(log.data))
-    found = verdict_of(path, 1 << 20)
-    hold(found, path.read_bytes())
-    assert f"binlog.000001:{at} MARIADB_GTID: the event says that it lies before the one before it" in found.problem
+    verdict = verdict_of(path, 1 << 20)
+    hold(verdict, path.read_bytes())
+    assert f"binlog.000001:{at} MARIADB_GTID: the event says that it lies before the one before it" in verdict.problem
     with pytest.raises(BinlogError, match=f"000001:{at}.*lies before the one before it"):
         list(LogFile(path))

@@ -79,6 +79,40 @@ def test_batches_follow_one_another_within_their_limits(
     assert seen == events_of(after(blocks, START, last))
 
 
+@settings(examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    logs(files=1, transactions=6),
+    st.integers(1, 4000),
+    st.integers(1, 12),
+    st.integers(1, 2),
+    st.one_of(st.none(), st.integers(50, 600)),
+)
+def test_of_two_limits_the_one_that_is_reached_first_ends_a_batch(
+    tmp_path: Path, log: LogWriter, max_bytes: int, max_rows: int, rows_per_update: int, block_bytes: int | None
+) -> None:
+    """Also where one of them alone would split a transaction, and however the log is divided into blocks."""
+    blocks = written(tmp_path, log)
+    if not blocks or not blocks[-1].boundaries.size:
+        return
+    last = blocks[-1].end_of_event(int(blocks[-1].boundaries[-1]))
+    if block_bytes is not None:
+        blocks = [part for block in blocks for part in block.split(block_bytes)]
+    unlimited = 1 << 40
+    start = START
+    while start < last:
+        rest = after(blocks, start, last)
+
+        def plan(limit_bytes: int, limit_rows: int | None) -> BatchPlan:
+            limit = BatchLimit(limit_bytes, limit_rows, rows_per_update)
+            return plan_batch(start, rest, limit, last)  # noqa: B023 - called at once
+
+        by_bytes, by_rows, by_both = plan(max_bytes, None), plan(unlimited, max_rows), plan(max_bytes, max_rows)
+        first = min(by_bytes, by_rows, key=lambda plan: plan.end)
+        assert (by_both.end, by_both.end.transaction) == (first.end, first.end.transaction)
+        assert by_both.is_limited == (by_bytes.is_limited or by_rows.is_limited)
+        start = by_both.end
+
+
 @settings(examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(logs(files=1, transactions=6), st.integers(1, 2000))
 def test_parts_of_a_range_are_whole_transactions(tmp_path: Path, log: LogWriter, part_bytes: int) -> None:
@@ -102,9 +136,9 @@ def test_the_last_plans_are_remembered() -> None:
     for end in ends:
         plans.remember(START, BatchPlan(end, [Position("binlog.000001", 50)]))
     assert plans.find(START, ends[0]) is None
-    found = plans.find(START, ends[-1])
-    assert found is not None
-    assert found.parts(START) == [(START, Position("binlog.000001", 50)), (Position("binlog.000001", 50), ends[-1])]
+    plan = plans.find(START, ends[-1])
+    assert plan is not None
+    assert plan.parts(START) == [(START, Position("binlog.000001", 50)), (Position("binlog.000001", 50), ends[-1])]
     assert plans.find(Position("binlog.000001", 5), ends[-1]) is None
 
 

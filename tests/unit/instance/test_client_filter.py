@@ -21,7 +21,8 @@ from penstock.model import Column, Position, TableName, TableSchema, WireType
 from penstock.model.table_rules import split_list
 from penstock.store import EventStore, MemoryStorage
 from penstock.store.block_info import EntryPosition
-from penstock.store.client import BatchFilter, StoreClient
+from penstock.store.client import StoreClient
+from penstock.store.rows_filter import BatchFilter
 from tests.twins.feed import read
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
@@ -63,8 +64,10 @@ def test_it_means_what_re_means(text: str, database: str, table: str) -> None:
         rules = [re.compile(rule, re.IGNORECASE) for rule in split_list(text)]
     except re.error:
         return
-    found = parse_client_filter(text)
-    assert (found is None or found(name)) == (not rules or any(rule.fullmatch(str(name)) for rule in rules))
+    client_filter = parse_client_filter(text)
+    assert (client_filter is None or client_filter(name)) == (
+        not rules or any(rule.fullmatch(str(name)) for rule in rules)
+    )
 
 
 @pytest.mark.parametrize("text", [r"dg\.(a|a)*!", r"dg\.(a*)*!", r"(.*)*\.(.*)*!,x.y"])
@@ -80,10 +83,10 @@ def test_no_text_takes_for_ever(text: str) -> None:
 def test_what_is_large_is_quick_or_refused(text: str) -> None:
     began = time.monotonic()
     try:
-        found = parse_client_filter(text)
-        assert found is not None
+        client_filter = parse_client_filter(text)
+        assert client_filter is not None
         for number in range(10):
-            found(TableName("shop", f"t{number}"))
+            client_filter(TableName("shop", f"t{number}"))
     except ConfigurationError:
         pass
     assert time.monotonic() - began < 5
@@ -116,16 +119,16 @@ def test_what_is_refused(text: str, words: str) -> None:
     assert len(str(raised.value)) < 700
 
 
-def test_names_of_groups_may_come_again() -> None:
-    found = parse_client_filter("(?P<n>a).b,(?P<n>c).d")
-    assert found is not None
-    assert [found(TableName.parse(name)) for name in ("a.b", "c.d", "a.d")] == [True, True, False]
+def test_names_of_groups_may_be_repeated() -> None:
+    client_filter = parse_client_filter("(?P<n>a).b,(?P<n>c).d")
+    assert client_filter is not None
+    assert [client_filter(TableName.parse(name)) for name in ("a.b", "c.d", "a.d")] == [True, True, False]
 
 
 def test_more_tables_than_are_remembered() -> None:
-    found = parse_client_filter(r"shop\.t\d*[02468]")
-    assert found is not None
-    assert [found(TableName("shop", f"t{number}")) for number in range(5000)] == [
+    client_filter = parse_client_filter(r"shop\.t\d*[02468]")
+    assert client_filter is not None
+    assert [client_filter(TableName("shop", f"t{number}")) for number in range(5000)] == [
         number % 2 == 0 for number in range(5000)
     ]
 
@@ -151,11 +154,11 @@ def test_many_tables_at_once_pass_as_one_after_the_other(names: set[tuple[str, s
     parse_client_filter.cache_clear()
     expected = [parse_client_filter(text)(table) for table in tables]  # type: ignore[misc]
     parse_client_filter.cache_clear()
-    found = parse_client_filter(text)
-    assert isinstance(found, BatchFilter)
-    found.prepare(tables[::2])
-    found.prepare(tables)
-    assert [found(table) for table in tables] == expected
+    client_filter = parse_client_filter(text)
+    assert isinstance(client_filter, BatchFilter)
+    client_filter.prepare(tables[::2])
+    client_filter.prepare(tables)
+    assert [client_filter(table) for table in tables] == expected
 
 
 def test_tables_that_are_new_are_matched_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from penstock.instance.filter import parse_client_filter
 from penstock.meta import BatchRange, ClientRecord, Cursor, FileMetaBackend, MetaManager, PersistentMetaManager
 from penstock.model import Position, TableName
 from penstock.store import BatchSize, ClientState, EventStore, FileStorage, MemoryStorage, Retention, Start
-from tests.unit.store.test_catch_up import Log
-from tests.unit.store.test_store import ALL, BEGIN, END, ROWS, START, blocks_of, transaction
+from tests.support.store_blocks import ALL, BEGIN, END, ROWS, START, blocks_of, transaction
+from tests.support.store_log import Log
 
 _DEADLINE_S = 20.0
 FIVE = blocks_of(*[transaction()] * 5)
@@ -26,7 +26,7 @@ def clients_of(meta: MetaManager | None = None, *, count: int = 5) -> Clients:
 
 
 class Failing:
-    """A keeper that cannot."""
+    """A backend that cannot save."""
 
     def __init__(self) -> None:
         self.is_broken = False
@@ -109,7 +109,7 @@ def test_only_the_first_can_be_rolled_back() -> None:
     clients.ack(1, 2)
 
 
-def test_a_client_that_left_goes_on_from_its_cursor() -> None:
+def test_a_client_that_left_resumes_from_its_cursor() -> None:
     clients = clients_of()
     clients.subscribe(1)
     clients.ack(1, one_batch(clients)[0])
@@ -130,7 +130,7 @@ def test_forgotten_is_new() -> None:
     assert clients.subscribe(1, start=Start.latest()) == FIVE[-1].end
 
 
-def test_after_a_restart_what_was_not_acked_comes_again(tmp_path: Path) -> None:
+def test_after_a_restart_what_was_not_acked_is_redelivered(tmp_path: Path) -> None:
     with PersistentMetaManager("d", FileMetaBackend("d", tmp_path), period_s=None) as meta:
         clients = clients_of(meta)
         clients.subscribe(1, "shop\\..*")
@@ -146,30 +146,30 @@ def test_after_a_restart_what_was_not_acked_comes_again(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_kept_does_not_count() -> None:
-    keeper = Failing()
-    meta = PersistentMetaManager("d", keeper, period_s=None)
+    backend = Failing()
+    meta = PersistentMetaManager("d", backend, period_s=None)
     clients = clients_of(meta)
     clients.subscribe(1)
     batch_id, _ = one_batch(clients)
-    keeper.is_broken = True
+    backend.is_broken = True
     with pytest.raises(CoordinationError):
         clients.ack(1, batch_id)
     assert meta.cursor(1) == Cursor(START, source=("db", 3306))
-    keeper.is_broken = False
+    backend.is_broken = False
     clients.ack(1, batch_id)
     assert one_batch(clients) == (2, FIVE[1].end)
 
 
-def test_a_batch_that_cannot_be_noted_comes_again() -> None:
-    keeper = Failing()
-    meta = PersistentMetaManager("d", keeper, period_s=None)
+def test_a_batch_that_cannot_be_noted_is_redelivered() -> None:
+    backend = Failing()
+    meta = PersistentMetaManager("d", backend, period_s=None)
     clients = clients_of(meta)
     clients.subscribe(1)
     one_batch(clients)
-    keeper.is_broken = True
+    backend.is_broken = True
     with pytest.raises(CoordinationError):
         clients.get(1, BatchSize(3))
-    keeper.is_broken = False
+    backend.is_broken = False
     assert one_batch(clients)[1] == FIVE[0].end  # with all that was outstanding
     clients.rollback(1)
     assert meta.batches(1) == {}
@@ -209,18 +209,18 @@ def test_the_source_breaks_inside_of_a_batch() -> None:
     store, meta = EventStore(MemoryStorage(1 << 20), START), MetaManager("d")
     clients = Clients(store, meta)
     clients.subscribe(1)
-    one, two = blocks_of(transaction(), [(10, BEGIN), (10, ROWS)])
-    store.put([one, two])
+    first, two = blocks_of(transaction(), [(10, BEGIN), (10, ROWS)])
+    store.put([first, two])
     batch_id, end = one_batch(clients, 9)
     assert end == two.end
-    assert store.discard_incomplete() == one.end
+    assert store.discard_incomplete() == first.end
     clients.ack(1, batch_id)
-    assert meta.cursor(1) == Cursor(one.end)
+    assert meta.cursor(1) == Cursor(first.end)
     assert store.sequences("1") == (2, 2, 2)  # and it is freed
     store.put(blocks_of(transaction(), [(10, BEGIN), (10, ROWS), (10, END)])[1])
     got = clients.get(1, ALL)
     assert got is not None
-    assert (got[1].start, got[1].end.offset) == (one.end, 64)
+    assert (got[1].start, got[1].end.offset) == (first.end, 64)
 
 
 def test_a_lost_client_subscribes_again_and_reads_the_log(tmp_path: Path) -> None:
@@ -274,8 +274,8 @@ def test_a_bad_filter_changes_nothing() -> None:
     ],
 )
 def test_filters_are_canals(text: str, table: str, is_wanted: bool) -> None:
-    found = parse_client_filter(text)
-    assert (found is None or found(TableName.parse(table))) == is_wanted
+    client_filter = parse_client_filter(text)
+    assert (client_filter is None or client_filter(TableName.parse(table))) == is_wanted
 
 
 def test_a_start_that_is_refused_leaves_nothing() -> None:
@@ -288,11 +288,11 @@ def test_a_start_that_is_refused_leaves_nothing() -> None:
 
 
 def test_a_subscription_that_cannot_be_kept_leaves_nothing() -> None:
-    keeper = Failing()
-    meta = PersistentMetaManager("d", keeper, period_s=None)
+    backend = Failing()
+    meta = PersistentMetaManager("d", backend, period_s=None)
     store = EventStore(MemoryStorage(1 << 20), START)
     clients = Clients(store, meta)
-    keeper.is_broken = True
+    backend.is_broken = True
     with pytest.raises(CoordinationError):
         clients.subscribe(1)
     assert (store.states(), meta.subscriptions()) == ({}, {})

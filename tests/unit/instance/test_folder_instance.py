@@ -12,13 +12,14 @@ from typer.testing import CliRunner
 from penstock.binlog.events.layout import FLAGS_AT, IN_USE
 from penstock.cli import app
 from penstock.client import FlightClient
-from penstock.config import InstanceSettings, load_server_settings
+from penstock.config import load_server_settings
 from penstock.errors import ConfigurationError, NotRunningError, PositionLostError, SchemaError, SourceConnectionError
 from penstock.instance import Instance, InstanceState
 from penstock.model import Position, TableName
 from penstock.server import Server
 from penstock.store import BatchSize, Start
 from tests.support.capture import changes_until, poll
+from tests.support.folder_instance import ids_in, settings_of
 from tests.support.shop_log import PRODUCT, written
 from tests.twins import event as ev
 from tests.twins.log import SOURCE, LogWriter
@@ -42,9 +43,9 @@ def file_of(is_mariadb: bool) -> Made:
     def make(number: int, *, began: int = 1_700_000_000, server_id: int = 1, shift: int = 0) -> LogWriter:
         log = LogWriter(file=f"binlog.{number:06}", is_mariadb=is_mariadb, timestamp=began + number * 100).open()
         log._number = last = COUNT * (number - 1) + shift
-        one = last.to_bytes(8, "little")
+        last_bytes = last.to_bytes(8, "little")
         if is_mariadb:
-            triple = (5).to_bytes(4, "little") + (1).to_bytes(4, "little") + one
+            triple = (5).to_bytes(4, "little") + (1).to_bytes(4, "little") + last_bytes
             log.add(ev.MARIADB_GTID_LIST, (1).to_bytes(4, "little") + triple if last else bytes(4))
         else:
             ranges = (1).to_bytes(8, "little") * 2 + (last + 1).to_bytes(8, "little")
@@ -75,12 +76,6 @@ def put(folder: Path, *logs: LogWriter) -> None:
         written(log, folder, log.file)
 
 
-def settings_of(folder: Path | str, **changes: Any) -> InstanceSettings:
-    return InstanceSettings.model_validate(
-        {"source": {"path": str(folder), "poll_s": 0.01, "missing_file_timeout_s": 0.5}, "start": "earliest"} | changes
-    )
-
-
 @contextmanager
 def running(folder: Path | str, **changes: Any) -> Iterator[Instance]:
     instance = Instance(settings_of(folder, **changes), jitter=lambda: 0)
@@ -94,32 +89,24 @@ def running(folder: Path | str, **changes: Any) -> Iterator[Instance]:
 def rows_of(instance: Instance, count: int) -> list[int]:
     """That a client gets, and acks, until there are so many."""
     instance.clients.subscribe(CLIENT, "", Start.stored())
-    found = list[int]()
+    ids = list[int]()
 
     def get() -> bool:
         got = instance.clients.get(CLIENT, BatchSize(2), 0.05)
         if got is not None:
             for block in got[1].blocks:
-                found.extend(ids_in(block))
+                ids.extend(ids_in(block))
             instance.clients.ack(CLIENT, got[0])
-        return len(found) >= count
+        return len(ids) >= count
 
-    assert poll(get, 60), f"{found} of {count}, {instance.states.current}"
-    return found
-
-
-def ids_in(block: Any) -> list[int]:
-    from penstock.binlog.rows.changes import decode_changes
-    from penstock.binlog.rows.fields import arrow_fields_of_table
-
-    batches = decode_changes(block, PRODUCT.name, arrow_fields_of_table(PRODUCT))
-    return [row["id"] for batch in batches for row in batch.to_pylist()]
+    assert poll(get, 60), f"{ids} of {count}, {instance.states.current}"
+    return ids
 
 
-def test_it_follows_files_and_bytes_and_goes_on_at_cursors(tmp_path: Path, file_of: Made) -> None:
+def test_it_follows_files_and_bytes_and_resumes_at_cursors(tmp_path: Path, file_of: Made) -> None:
     folder, data = tmp_path / "logs", tmp_path / "data"
-    one, two, three = (file_of(number) for number in (1, 2, 3))
-    put(folder, one)
+    first, two, three = (file_of(number) for number in (1, 2, 3))
+    put(folder, first)
     with running(folder, data_dir=data) as instance:
         assert rows_of(instance, 3) == [1, 2, 3]
         assert instance.state is InstanceState.FOLLOWING
@@ -127,9 +114,9 @@ def test_it_follows_files_and_bytes_and_goes_on_at_cursors(tmp_path: Path, file_
         whole = path.read_bytes()
         path.write_bytes(whole[: two.boundaries[2] + 5])
         assert rows_of(instance, 1) == [4]
-        assert instance.oldest_position() == Position(one.file, 4)
+        assert instance.oldest_position() == Position(first.file, 4)
     path.write_bytes(whole)
-    (folder / one.file).unlink()
+    (folder / first.file).unlink()
     put(folder, three)
     with running(folder, data_dir=data) as instance:
         assert rows_of(instance, 5) == [5, 6, 7, 8, 9]
@@ -172,13 +159,13 @@ def test_a_new_client_is_served_from_the_folder(tmp_path: Path, file_of: Made) -
         oldest = instance.oldest_position()
         assert [row["id"] for row in changes_read(instance, oldest)] == [1, 2, 3, 4, 5, 6]
         instance.clients.subscribe(CLIENT, "", Start.at(oldest))
-        found = list[int]()
-        while len(found) < 6:
+        ids = list[int]()
+        while len(ids) < 6:
             got = instance.clients.get(CLIENT, BatchSize(100), 5)
             assert got is not None
-            found += [row for block in got[1].blocks for row in ids_in(block)]
+            ids += [row for block in got[1].blocks for row in ids_in(block)]
             instance.clients.ack(CLIENT, got[0])
-        assert found == [1, 2, 3, 4, 5, 6]
+        assert ids == [1, 2, 3, 4, 5, 6]
 
 
 def changes_read(instance: Instance, start: Position) -> list[dict[str, Any]]:
@@ -262,10 +249,10 @@ def test_another_log_in_the_folder_is_another_epoch(tmp_path: Path, file_of: Mad
 
 
 @pytest.mark.parametrize("is_running", [True, False])
-def test_a_log_that_began_anew_is_noticed(tmp_path: Path, file_of: Made, is_running: bool) -> None:
+def test_a_log_that_was_reset_is_noticed(tmp_path: Path, file_of: Made, is_running: bool) -> None:
     folder, data = tmp_path / "logs", tmp_path / "data"
     put(folder, file_of(1))
-    anew = file_of(1, began=1_800_000_000)
+    new_log = file_of(1, began=1_800_000_000)
     with running(folder, data_dir=data, on_purged="latest") as instance:
         assert rows_of(instance, 3) == [1, 2, 3]
         if is_running:
@@ -278,7 +265,7 @@ def test_a_log_that_began_anew_is_noticed(tmp_path: Path, file_of: Made, is_runn
             put(folder, file_of(2, began=1_800_000_000))
             assert rows_of(instance, 6) == [1, 2, 3, 4, 5, 6]
     if not is_running:
-        put(folder, anew)
+        put(folder, new_log)
         with running(folder, data_dir=data, on_purged="latest") as instance:
             assert poll(lambda: instance.status()["epoch"] == 1)
             put(folder, file_of(2, began=1_800_000_000))
@@ -339,14 +326,16 @@ def test_tables_are_described_as_the_log_has_them(tmp_path: Path, file_of: Made)
             instance.describe_tables([PRODUCT.name])
         put(tmp_path, log := file_of(2))
         assert rows_of(instance, 3) == [4, 5, 6]
-        (found,) = instance.describe_tables([PRODUCT.name])
-        assert [(one.name, one.type) for one in found.columns] == [(one.name, one.type) for one in PRODUCT.columns]
+        (schema,) = instance.describe_tables([PRODUCT.name])
+        assert [(column.name, column.type) for column in schema.columns] == [
+            (column.name, column.type) for column in PRODUCT.columns
+        ]
         log.statement("CREATE DATABASE other")
         log.statement("CREATE TABLE other.t (a INT PRIMARY KEY)")
         written(log, tmp_path, log.file)
         assert poll(lambda: instance.store.latest.offset >= log.position)
         (made,) = instance.describe_tables([TableName("other", "t")])
-        assert ([one.name for one in made.columns], made.key) == (["a"], ("a",))
+        assert ([column.name for column in made.columns], made.key) == (["a"], ("a",))
         log.statement("ALTER TABLE other.t ADD b INT")
         written(log, tmp_path, log.file)
         assert poll(lambda: len(instance.describe_tables([TableName("other", "t")])[0].columns) == 2)
@@ -374,10 +363,10 @@ def test_a_table_without_names_stops_alone(tmp_path: Path, file_of: Made, is_mar
         assert [row["id"] for row in rows] == [7]
 
 
-def config_of(tmp_path: Path, folder: Path, more: str = "") -> Path:
+def config_of(tmp_path: Path, folder: Path, extra: str = "") -> Path:
     path = tmp_path / "penstock.yml"
     source = f"{{path: {folder}, poll_s: 0.01}}"
-    instance = f"{{destination: shop, source: {source}, start: earliest{more}}}"
+    instance = f"{{destination: shop, source: {source}, start: earliest{extra}}}"
     ports = "flight: {port: 0}\ncanal: {port: 0}\nadmin: {port: null}\n"
     path.write_text(f"{ports}data_dir: {tmp_path / 'data'}\ninstances: [{instance}]\n")
     return path
@@ -488,7 +477,7 @@ def test_cursors_are_shown_and_moved(tmp_path: Path, file_of: Made) -> None:
     assert rows_of(instance, 6) == [1, 2, 3, 4, 5, 6]
     instance.stop()
     shown = CliRunner().invoke(app, ["position", "show", str(config)])
-    assert "the source's log: binlog.000001:4 to binlog.000002:" in shown.output
+    assert "the source's binlog: binlog.000001:4 to binlog.000002:" in shown.output
     moved = CliRunner().invoke(app, ["position", "set", str(config), str(CLIENT), "binlog.000002:4", "--yes"])
     assert f"client {CLIENT} resumes at binlog.000002:4" in moved.output, moved.output
     instance = Instance(settings)

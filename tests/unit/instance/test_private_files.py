@@ -23,8 +23,8 @@ def open_to_all() -> Iterator[None]:
 
 
 def readable_by_others(folder: Path) -> list[str]:
-    found = [folder, *folder.rglob("*")]
-    return [str(path.relative_to(folder)) for path in found if stat.S_IMODE(path.lstat().st_mode) & 0o077]
+    paths = [folder, *folder.rglob("*")]
+    return [str(path.relative_to(folder)) for path in paths if stat.S_IMODE(path.lstat().st_mode) & 0o077]
 
 
 def run_once(logs: Path, data_dir: Path) -> None:

@@ -54,9 +54,9 @@ def subscribe(meta: MetaManager) -> None:
 def move(meta: MetaManager) -> Cursor:
     meta.subscribe(1)
     assert meta.cursor(1) is None
-    for place in (cursor(1), cursor(2)):
-        meta.update_cursor(1, place)
-        assert meta.cursor(1) == place
+    for position in (cursor(1), cursor(2)):
+        meta.update_cursor(1, position)
+        assert meta.cursor(1) == position
     return cursor(2)
 
 
@@ -72,7 +72,7 @@ def test_subscribe(make: Make, kind: str, tmp_path: Path) -> None:
     with make() as meta:
         subscribe(meta)
         if kind != "memory":
-            check_kept(tmp_path, kind, lambda found: [i for i in found if found[i].is_subscribed] == [1, 3])
+            check_kept(tmp_path, kind, lambda records: [i for i in records if records[i].is_subscribed] == [1, 3])
     with make() as second:
         assert list(second.subscriptions()) == ([] if kind == "memory" else [1, 3])
         subscribe_again = [*second.subscriptions(), 2]
@@ -112,12 +112,12 @@ def test_cursor(make: Make, kind: str, tmp_path: Path) -> None:
     with make() as meta:
         last = move(meta)
         if kind != "memory":
-            check_kept(tmp_path, kind, lambda found: 1 in found and found[1].cursor == last)
+            check_kept(tmp_path, kind, lambda records: 1 in records and records[1].cursor == last)
     with make() as second:
-        found = second.cursor(1)
-        assert found == (None if kind == "memory" else last)
-        if found is not None:
-            assert (found.position.timestamp, found.server_id) == (last.position.timestamp, 1234)
+        cursor_read = second.cursor(1)
+        assert cursor_read == (None if kind == "memory" else last)
+        if cursor_read is not None:
+            assert (cursor_read.position.timestamp, cursor_read.server_id) == (last.position.timestamp, 1234)
 
 
 @pytest.mark.parametrize("kind", list(_PERIODS), indirect=True)

@@ -6,18 +6,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import MetaError
-from penstock.meta import BatchRange, Cursor, FileMetaBackend, MetaManager, PersistentMetaManager
-from penstock.model import Position
+from penstock.meta import Cursor, FileMetaBackend, MetaManager, PersistentMetaManager
+from tests.support.meta_values import at, batch
 
 Make = Callable[[], MetaManager]
-
-
-def at(offset: int, file: int = 7, timestamp: int = 0, epoch: int = 0) -> Position:
-    return Position(f"binlog.{file:06}", offset, timestamp, epoch)
-
-
-def batch(start: int, end: int) -> BatchRange:
-    return BatchRange(at(start), at(end), end, Cursor(at(end)))
 
 
 @pytest.fixture(params=["memory", "before", "soon", "period"])

@@ -14,8 +14,8 @@ from penstock.errors import FencedError, MetaError
 from penstock.meta import BatchRange, Cursor, FileMetaBackend, PersistentMetaManager
 from penstock.meta.record import ClientRecord
 from penstock.model import GtidSet, Position
+from tests.support.meta_values import at
 from tests.twins.strategy import examples
-from tests.unit.meta.test_contract import at
 
 CANAL = (
     '{"clientDatas":[{"clientIdentity":{"clientId":1001,"destination":"example","filter":""},"cursor":{"identity":'
@@ -59,12 +59,12 @@ def test_ours_is_canals_with_more_in_it(tmp_path: Path) -> None:
     path = write(tmp_path, CANAL)
     with file_meta(tmp_path, fence=3) as meta:
         meta.update_cursor(1001, CURSOR)
-    found, canal = json.loads(path.read_bytes()), json.loads(CANAL)
-    assert (found.pop("fence"), found.pop("generation")) == (3, 2)
-    assert found.pop("checksum")
-    assert found["clientDatas"][0]["cursor"].pop("epoch") == 0
-    assert found["clientDatas"][0].pop("batchIdsUntil") == 1_000_000
-    assert found == canal
+    stored, canal = json.loads(path.read_bytes()), json.loads(CANAL)
+    assert (stored.pop("fence"), stored.pop("generation")) == (3, 2)
+    assert stored.pop("checksum")
+    assert stored["clientDatas"][0]["cursor"].pop("epoch") == 0
+    assert stored["clientDatas"][0].pop("batchIdsUntil") == 1_000_000
+    assert stored == canal
 
 
 @examples(60)
@@ -72,16 +72,16 @@ def test_ours_is_canals_with_more_in_it(tmp_path: Path) -> None:
 def test_a_cursor_comes_back_as_it_was(epoch: int, offset: int, file: int, gtids: str | None) -> None:
     known = GtidSet.parse(gtids) if gtids else None
     cursor = Cursor(Position(f"binlog.{file:06}", offset, 1_700_000_000, epoch, known), 9, ("db", 3306))
-    found = Cursor.from_json(json.loads(json.dumps(cursor.to_json(with_type=True))))
-    assert (found, found.position.timestamp, found.position.gtids) == (cursor, 1_700_000_000, known)
+    read_back = Cursor.from_json(json.loads(json.dumps(cursor.to_json(with_type=True))))
+    assert (read_back, read_back.position.timestamp, read_back.position.gtids) == (cursor, 1_700_000_000, known)
 
 
 @pytest.mark.parametrize("text", ["none", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-2-3"])
-def test_gtids_that_cannot_be_read_leave_the_place(text: str) -> None:
+def test_gtids_that_cannot_be_read_leave_the_position(text: str) -> None:
     written = Cursor(at(100)).to_json()
     written["postion"]["gtid"] = text
-    found = Cursor.from_json(written)
-    assert (found.position, found.position.gtids) == (at(100), None)
+    read_back = Cursor.from_json(written)
+    assert (read_back.position, read_back.position.gtids) == (at(100), None)
 
 
 @pytest.mark.parametrize("value", [{}, {"postion": None}, {"postion": {"journalName": "x", "position": 4}}])
@@ -351,9 +351,9 @@ def test_one_whose_election_has_ended_writes_nothing(tmp_path: Path) -> None:
     def refuse() -> None:
         raise FencedError("it has ended")
 
-    keeper = FileMetaBackend("example", tmp_path, check=refuse)
-    keeper.load()
+    backend = FileMetaBackend("example", tmp_path, check=refuse)
+    backend.load()
     with pytest.raises(FencedError):
-        keeper.save([ClientRecord(1)])
-    assert not keeper.path.exists()
-    keeper.close()
+        backend.save([ClientRecord(1)])
+    assert not backend.path.exists()
+    backend.close()

@@ -14,7 +14,7 @@ from penstock.meta import (
     MemoryPositions,
     MetaManager,
 )
-from tests.unit.meta.test_contract import at
+from tests.support.meta_values import at
 
 ONE, TWO = Cursor(at(100, epoch=1)), Cursor(at(200, epoch=1))
 
@@ -29,10 +29,10 @@ class Broken(MemoryPositions):
             raise self.error
         return super().load()
 
-    def save(self, place: Cursor) -> None:
+    def save(self, cursor: Cursor) -> None:
         if self.error:
             raise self.error
-        super().save(place)
+        super().save(cursor)
 
 
 def managers(folder: Path) -> list[LogPositions]:

@@ -12,8 +12,8 @@ A, B = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "4e11fa47-71ca-11e1-9e33-c80aa942
 
 
 def test_ranges_of_mysql_are_merged_and_know_their_tags() -> None:
-    found = GtidSet.parse(f"{A}:1-5:6-7:9,\n {B.upper()}:3:Blue:1-2")
-    assert found.ranges == {A: ((1, 7), (9, 9)), B: ((3, 3),), f"{B}:blue": ((1, 2),)}
+    gtids = GtidSet.parse(f"{A}:1-5:6-7:9,\n {B.upper()}:3:Blue:1-2")
+    assert gtids.ranges == {A: ((1, 7), (9, 9)), B: ((3, 3),), f"{B}:blue": ((1, 2),)}
 
 
 @pytest.mark.parametrize(
@@ -50,32 +50,32 @@ _NUMBERS = st.dictionaries(st.sampled_from((A, B, f"{A}:red")), st.sets(st.integ
 
 
 def _set_of(numbers: dict[str, set[int]]) -> GtidSet:
-    found = GtidSet.parse("")
-    for source, several in numbers.items():
-        for number in several:
-            found = found.with_range(source, (number, number))
-    return found
+    gtids = GtidSet.parse("")
+    for source, numbers_of_source in numbers.items():
+        for number in numbers_of_source:
+            gtids = gtids.with_range(source, (number, number))
+    return gtids
 
 
-def _numbers(found: GtidSet) -> dict[str, set[int]]:
-    several = {
-        source: {n for low, high in ranges for n in range(low, high + 1)} for source, ranges in found.ranges.items()
+def _numbers(gtids: GtidSet) -> dict[str, set[int]]:
+    by_source = {
+        source: {n for low, high in ranges for n in range(low, high + 1)} for source, ranges in gtids.ranges.items()
     }
-    return {source: numbers for source, numbers in several.items() if numbers}
+    return {source: numbers for source, numbers in by_source.items() if numbers}
 
 
 @examples(200)
 @given(_NUMBERS, _NUMBERS)
-def test_sets_are_sets(one: dict[str, set[int]], other: dict[str, set[int]]) -> None:
-    a, b = _set_of(one), _set_of(other)
-    assert _numbers(GtidSet.parse(a.text)) == {source: numbers for source, numbers in one.items() if numbers}
+def test_sets_are_sets(first: dict[str, set[int]], other: dict[str, set[int]]) -> None:
+    a, b = _set_of(first), _set_of(other)
+    assert _numbers(GtidSet.parse(a.text)) == {source: numbers for source, numbers in first.items() if numbers}
     assert GtidSet.parse(a.text) == GtidSet.parse(GtidSet.parse(a.text).text)
-    assert a.includes(b) == all(numbers <= one.get(source, set()) for source, numbers in other.items())
-    left = {source: numbers - other.get(source, set()) for source, numbers in one.items()}
+    assert a.includes(b) == all(numbers <= first.get(source, set()) for source, numbers in other.items())
+    left = {source: numbers - other.get(source, set()) for source, numbers in first.items()}
     assert _numbers(a.minus(b)) == {source: numbers for source, numbers in left.items() if numbers}
 
 
 def test_in_a_domain_of_mariadb_the_last_one_counts() -> None:
-    found = GtidSet.parse("0-1-25, 1-2-30")
-    assert found.with_range("0", (26, 26), 7).text == "0-7-26,1-2-30"
+    gtids = GtidSet.parse("0-1-25, 1-2-30")
+    assert gtids.with_range("0", (26, 26), 7).text == "0-7-26,1-2-30"
     assert GtidSet.parse("0-2-9,0-1-25,0-3-7").text == "0-1-25"

@@ -49,7 +49,7 @@ def test_a_gtid_that_looks_like_a_date_can_be_marked() -> None:
 @pytest.mark.parametrize(
     "text", ["", "yesterday", "2026-13-01", "25:00", "binlog:4", "binlog.000007", "-10x", "2026-11-15 lunch"]
 )
-def test_what_is_no_place_is_said_with_examples(text: str) -> None:
+def test_what_is_not_a_position_is_said_with_examples(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"binlog\.000007:4.*-10m"):
         parse_point(text, NOW)
 

@@ -54,8 +54,8 @@ def test_a_list_is_its_parts(parts: list[str]) -> None:
     ],
 )
 def test_allow_then_deny(allow: str, deny: str, table: str, decision: tuple[bool, str | None, int | None]) -> None:
-    found = TableRules.parse(allow, deny).decide(TableName.parse(table))
-    assert (found.passes, found.by, found.rule and found.rule.number) == decision
+    actual = TableRules.parse(allow, deny).decide(TableName.parse(table))
+    assert (actual.passes, actual.by, actual.rule and actual.rule.number) == decision
 
 
 def test_lists_may_be_several() -> None:
@@ -72,6 +72,6 @@ def test_lists_may_be_several() -> None:
         ("shop\\\\..*", "", r"matches no table: a dot has one backslash here, shop\\\.\.\*"),
     ],
 )
-def test_a_bad_rule_is_named_with_its_place(allow: str, deny: str, words: str) -> None:
+def test_a_bad_rule_is_named_with_its_position(allow: str, deny: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         TableRules.parse(allow, deny)

@@ -1,6 +1,6 @@
 """canal's entries of random logs, beside what plain Python makes of the same rows; read by Google's protobuf."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.binlog.events.block import Block
 from penstock.binlog.events.file import LogFile
 from penstock.canal import messages
 from penstock.canal.types import CanalEventType, EntryType
@@ -19,7 +18,7 @@ from penstock.render.canal import EntryEncoder, EntryOptions
 from penstock.render.canal.reals import write_java_floats
 from penstock.render.canal.values import CanalValueWriter
 from penstock.render.canal.zone import TimeZone, parse_time_zone
-from penstock.schema.declared import declared_types
+from penstock.schema.declared import logged_column_types
 from tests.support.shop_log import shop_log, written
 from tests.twins.canal import canal_sql_type, canal_text, java_real
 from tests.twins.event import MAGIC
@@ -31,13 +30,9 @@ MANY = settings(examples(60), suppress_health_check=[HealthCheck.function_scoped
 ZONES = ("UTC", "Asia/Shanghai", "America/New_York", "Australia/Lord_Howe")
 
 
-def declared(block: Block) -> Callable[[int], tuple[str, ...]]:
-    return lambda number: declared_types(block.schema_of(number), block.server_version)
-
-
 def entries_of(path: Path, **rendering: Any) -> list[Any]:
     """Each as it is on the wire: what protobuf writes of it again is the same bytes."""
-    entries, found = EntryEncoder(EntryOptions(declared, **rendering)), list[Any]()
+    entries, encoded = EntryEncoder(EntryOptions(logged_column_types, **rendering)), list[Any]()
     for block in LogFile(path):
         made = entries.encode_block(block)
         raw = made.data.tobytes()
@@ -48,8 +43,8 @@ def entries_of(path: Path, **rendering: Any) -> list[Any]:
         for each in message.messages:
             entry = messages.Entry.FromString(each)
             assert entry.SerializeToString() == each
-            found.append(entry)
-    return found
+            encoded.append(entry)
+    return encoded
 
 
 def changes_of(entries: list[Any]) -> Iterator[tuple[Any, Any, Any]]:
@@ -76,18 +71,18 @@ def check_image(columns: Any, image: Image | None, before: Image | None, zone: s
     ]
     assert [column.index for column in columns] == [i for i, _, _ in cells]
     earlier = dict(zip(image.table.columns, before.row, strict=True)) if before is not None else {}
-    for found, (_, column, cell) in zip(columns, cells, strict=True):
-        assert (found.name, found.isKey) == (column.name, column.name in image.table.key)
-        assert found.isNull == (cell is None)
-        assert found.sqlType == canal_sql_type(column, cell)
+    for value, (_, column, cell) in zip(columns, cells, strict=True):
+        assert (value.name, value.isKey) == (column.name, column.name in image.table.key)
+        assert value.isNull == (cell is None)
+        assert value.sqlType == canal_sql_type(column, cell)
         text = None if cell is None else canal_text(column, cell, zone)
-        assert found.value == (text or "") or column.type.name == "VECTOR"
+        assert value.value == (text or "") or column.type.name == "VECTOR"
         if image.kind in {ChangeKind.DELETE, ChangeKind.UPDATE_PREIMAGE}:
-            assert not found.updated
+            assert not value.updated
         else:
             old = earlier.get(column, ABSENT)
             old_text = old if old is None or old is ABSENT else canal_text(column, old, zone)
-            assert found.updated == (old is ABSENT or old_text != text)
+            assert value.updated == (old is ABSENT or old_text != text)
 
 
 @given(logs(files=1), st.sampled_from(ZONES))

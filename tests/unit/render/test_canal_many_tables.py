@@ -1,13 +1,11 @@
 """canal's entries of blocks with many tables: the same bytes as table by table, and no more work for more tables."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.binlog.events.block import Block
 from penstock.binlog.events.file import LogFile
 from penstock.config import ColumnSettings
 from penstock.errors import BinlogError, PenstockError
@@ -15,7 +13,7 @@ from penstock.filter import ColumnRules
 from penstock.render.canal import EntryEncoder, EntryOptions
 from penstock.render.canal.values import CanalValueWriter
 from penstock.render.canal.zone import parse_time_zone
-from penstock.schema.declared import declared_types
+from penstock.schema.declared import logged_column_types
 from tests.support.mixed_tables import calls_of, many_tables, spread, table_by_table
 from tests.twins.event import MAGIC
 from tests.twins.log import LogWriter
@@ -24,22 +22,18 @@ from tests.twins.strategy import broken, examples, logs
 MANY = settings(examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def declared(block: Block) -> Callable[[int], tuple[str, ...]]:
-    return lambda number: declared_types(block.schema_of(number), block.server_version)
-
-
 def rendered(path: Path, rendering: EntryOptions) -> list[Any]:
     """The bytes of each block; of one that cannot be decoded what is said of it."""
-    found, entries = list[Any](), EntryEncoder(rendering)
+    encoded, entries = list[Any](), EntryEncoder(rendering)
     try:
         for block in LogFile(path):
             try:
-                found.append(entries.encode_block(block).data.tobytes())
+                encoded.append(entries.encode_block(block).data.tobytes())
             except PenstockError as error:
-                found.append(str(error))
+                encoded.append(str(error))
     except BinlogError as error:
-        found.append(str(error))
-    return found
+        encoded.append(str(error))
+    return encoded
 
 
 def assert_same(path: Path, rendering: EntryOptions) -> None:
@@ -53,7 +47,7 @@ def assert_same(path: Path, rendering: EntryOptions) -> None:
 def test_tables_together_give_the_bytes_of_each_alone(tmp_path: Path, log: LogWriter, style: Any, zone: str) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes(MAGIC + bytes(log.data))
-    assert_same(path, EntryOptions(declared, CanalValueWriter(style, parse_time_zone(zone))))
+    assert_same(path, EntryOptions(logged_column_types, CanalValueWriter(style, parse_time_zone(zone))))
 
 
 @given(logs(files=1), st.data())
@@ -61,27 +55,27 @@ def test_tables_together_give_the_bytes_of_each_alone(tmp_path: Path, log: LogWr
 def test_broken_rows_are_refused_with_the_same_words(tmp_path: Path, log: LogWriter, data: st.DataObject) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes(MAGIC + data.draw(broken(bytes(log.data), first=200)))
-    assert_same(path, EntryOptions(declared))
+    assert_same(path, EntryOptions(logged_column_types))
 
 
 def test_a_column_that_is_left_out_is_left_out_of_all_tables_together(tmp_path: Path) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes(MAGIC + bytes(spread(12, 4).data))
     rules = ColumnRules.from_settings([ColumnSettings(table=r"shop\..*", drop=["name"])])
-    assert_same(path, EntryOptions(declared, columns=rules))
-    (raw,) = rendered(path, EntryOptions(declared, columns=rules))
+    assert_same(path, EntryOptions(logged_column_types, columns=rules))
+    (raw,) = rendered(path, EntryOptions(logged_column_types, columns=rules))
     assert b"name" not in raw
     assert b"price" in raw
 
 
 def test_work_does_not_grow_with_the_number_of_tables(tmp_path: Path) -> None:
     """Of 600 rows in one block: over 300 tables there are a few calls for each table, not a few hundred."""
-    found = dict[int, int]()
+    work = dict[int, int]()
     for count in (3, 300):
         path = tmp_path / f"{count}.000001"
         path.write_bytes(MAGIC + bytes(spread(600, count).data))
         (block,) = LogFile(path)
-        entries = EntryEncoder(EntryOptions(declared))
+        entries = EntryEncoder(EntryOptions(logged_column_types))
         assert len(entries.encode_block(block)) == 3 * 600  # what is remembered of the tables is found out
-        found[count] = calls_of(lambda: entries.encode_block(block))  # noqa: B023 - called at once
-    assert found[300] - found[3] < 300 * 20
+        work[count] = calls_of(lambda: entries.encode_block(block))  # noqa: B023 - called at once
+    assert work[300] - work[3] < 300 * 20

@@ -11,19 +11,14 @@ from penstock.canal.types import CanalEventType, EntryType
 from penstock.instance.filter import parse_client_filter
 from penstock.model import TableName
 from penstock.render.canal import EntryEncoder, EntryOptions
-from penstock.schema.declared import declared_types
+from penstock.schema.declared import logged_column_types
 from penstock.store.block_info import EntryPosition
 from penstock.store.client import StoreClient
-from tests.support.filter_log import FilterLog
+from tests.support.filter_log import FilterLog, blocks_of
 from tests.twins.log import LogWriter
-from tests.unit.filter.test_block_filter import blocks_of
 
 A, B = 7, 8
 Wanted = Callable[[TableName], bool] | None
-
-
-def declared(block: Block) -> Callable[[int], tuple[str, ...]]:
-    return lambda number: declared_types(block.schema_of(number), block.server_version)
 
 
 def found_in(entries: EntryEncoder, block: Block) -> list[Any]:
@@ -36,11 +31,11 @@ def told(text: str, wants: str = "", **rendering: Any) -> tuple[str, str, str] |
     log = FilterLog(LogWriter().open())
     log.statement((text, "ddl", ()))
     (block,) = blocks_of(log, [])
-    entries = EntryEncoder(EntryOptions(declared, wants_table=parse_client_filter(wants), **rendering))
-    found = [entry for entry in found_in(entries, block) if entry.entryType == EntryType.ROWDATA]
-    if not found:
+    entries = EntryEncoder(EntryOptions(logged_column_types, wants_table=parse_client_filter(wants), **rendering))
+    rows = [entry for entry in found_in(entries, block) if entry.entryType == EntryType.ROWDATA]
+    if not rows:
         return None
-    (entry,) = found
+    (entry,) = rows
     change = messages.RowChange.FromString(entry.storeValue)
     assert change.eventType == entry.header.eventType
     assert change.isDdl == (
@@ -166,21 +161,21 @@ def test_a_statement_behind_rows_is_shown_with_them_wherever_blocks_end(is_maria
     log, edges = notes_log(is_mariadb)
     wants = parse_client_filter(r"shop\.a")
     for cut in edges:
-        entries = EntryEncoder(EntryOptions(declared, wants_table=wants))
+        entries = EntryEncoder(EntryOptions(logged_column_types, wants_table=wants))
         blocks = [shown_to(wants, block) for block in blocks_of(log, [cut])]
         assert len(blocks) == 2
-        found = [entry for block in blocks for entry in found_in(entries, block)]
-        assert texts_of(found) == ["note", "a", "note", "a"], cut
-        # After a rollback the second block comes again.
+        encoded = [entry for block in blocks for entry in found_in(entries, block)]
+        assert texts_of(encoded) == ["note", "a", "note", "a"], cut
+        # After a rollback the second block is redelivered.
         again = texts_of(found_in(entries, blocks[1]))
-        assert again == texts_of(found)[-len(again) :] if again else True
+        assert again == texts_of(encoded)[-len(again) :] if again else True
         whole = [entry for block in blocks for entry in found_in(entries, block)]
-        assert [entry.SerializeToString() for entry in whole] == [entry.SerializeToString() for entry in found]
+        assert [entry.SerializeToString() for entry in whole] == [entry.SerializeToString() for entry in encoded]
 
 
 def test_without_a_filter_every_statement_behind_rows_is_shown_once() -> None:
     log, edges = notes_log(is_mariadb=True)
     for cut in edges:
-        entries = EntryEncoder(EntryOptions(declared))
-        found = [entry for block in blocks_of(log, [cut]) for entry in found_in(entries, block)]
-        assert texts_of(found) == ["note", "a", "note", "b", "note", "b", "note", "a", "note", "b"]
+        entries = EntryEncoder(EntryOptions(logged_column_types))
+        encoded = [entry for block in blocks_of(log, [cut]) for entry in found_in(entries, block)]
+        assert texts_of(encoded) == ["note", "a", "note", "b", "note", "b", "note", "a", "note", "b"]

@@ -58,8 +58,8 @@ def test_null_nothing_and_what_is_not_there(tmp_path: Path) -> None:
         ["1", "", ""],
         ["", "", ""],
     ]
-    found = [row[absent] for row in csv.reader(rows)]
-    assert [json.loads(names) if names else None for names in found] == [
+    texts = [row[absent] for row in csv.reader(rows)]
+    assert [json.loads(names) if names else None for names in texts] == [
         *(None, None, None),
         ["raw", "name"],
         ["id", "name"],
@@ -94,13 +94,13 @@ def test_a_table_with_two_ids_is_in_the_order_of_the_log(tmp_path: Path, kind: s
         shown(path, "--output", kind, *options, "--to", out)
         file = out / f"shop.file.{kind}"
         if kind == "csv":
-            found = [int(row["id"]) for row in csv.DictReader(file.read_text().splitlines())]
+            ids = [int(row["id"]) for row in csv.DictReader(file.read_text().splitlines())]
         else:
-            found = (pq.read_table(file) if kind == "parquet" else feather.read_table(file)).column("id").to_pylist()
-        assert found == expected
+            ids = (pq.read_table(file) if kind == "parquet" else feather.read_table(file)).column("id").to_pylist()
+        assert ids == expected
 
 
-def test_each_image_has_its_own_place(tmp_path: Path) -> None:
+def test_each_image_has_its_own_position(tmp_path: Path) -> None:
     path = written(shop_log(), tmp_path)
     text = shown(path, "--output", "csv", "--table", "shop.product")
     shown(path, "--output", "parquet", "--table", "shop.product", "--to", tmp_path / "p.parquet")
@@ -132,9 +132,9 @@ def test_a_column_with_a_name_of_ours(tmp_path: Path) -> None:
     assert (row["_seq"], row["_GTID"], row["__gtid"]) == ("77", "88", "5-1-1")
     for kind in ("parquet", "arrow"):
         shown(path, "--output", kind, "--limit", "1", "--to", tmp_path / f"odd.{kind}")
-    found = pq.read_table(tmp_path / "odd.parquet")
-    assert len({name.casefold() for name in found.column_names}) == len(found.column_names)
-    (line,) = found.to_pylist()
+    rows = pq.read_table(tmp_path / "odd.parquet")
+    assert len({name.casefold() for name in rows.column_names}) == len(rows.column_names)
+    (line,) = rows.to_pylist()
     assert (line["_seq"], line["__seq"], line["__gtid"]) == (77, int(row["__seq"]), "5-1-1")
     assert json.loads(shown(path).splitlines()[0])["after"] == {"id": 1, "_seq": 77, "_GTID": 88}
 

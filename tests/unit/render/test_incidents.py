@@ -46,10 +46,10 @@ def warned(*arguments: object) -> str:
 
 @pytest.mark.parametrize("choice", [[], ["--table", "shop.product"], ["--table", "shop.product", "--statements"]])
 def test_lines_have_it_where_it_is(log: Path, choice: list[str]) -> None:
-    found = [json.loads(line) for line in warned(log, "--output", "json", *choice).splitlines()]
-    assert [one["type"] for one in found] == ["insert", "incident", "insert"]
-    assert found[1]["message"] == MESSAGE.decode()
-    assert (found[1]["file"], found[0]["pos"] < found[1]["pos"] < found[2]["pos"]) == ("binlog.000001", True)
+    changes = [json.loads(line) for line in warned(log, "--output", "json", *choice).splitlines()]
+    assert [change["type"] for change in changes] == ["insert", "incident", "insert"]
+    assert changes[1]["message"] == MESSAGE.decode()
+    assert (changes[1]["file"], changes[0]["pos"] < changes[1]["pos"] < changes[2]["pos"]) == ("binlog.000001", True)
     lines = warned(log, "--output", "text", *choice).splitlines()
     assert [line.split()[0] for line in lines if line.startswith("  ")] == ["INSERT", "INCIDENT:", "INSERT"]
 
@@ -74,8 +74,8 @@ def test_tables_and_counts_say_it_beside(log: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_not_shown_is_no_warning(log: Path) -> None:
-    found = [json.loads(line) for line in warned(log, "--output", "json").splitlines()]
-    assert len(shown(log, "--output", "json", "--since", f"binlog.000001:{found[2]['pos']}").splitlines()) == 1
+    lines = [json.loads(line) for line in warned(log, "--output", "json").splitlines()]
+    assert len(shown(log, "--output", "json", "--since", f"binlog.000001:{lines[2]['pos']}").splitlines()) == 1
     assert len(shown(log, "--output", "json", "--limit", "1").splitlines()) == 1
 
 

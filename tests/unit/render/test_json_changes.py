@@ -61,23 +61,23 @@ def exact(text: str | None) -> Any:
 def keyed_logs(draw: st.DrawFn) -> LogWriter:
     """Transactions over tables with keys of no, one or several columns, whole and sparse images, and documents."""
     log = LogWriter(is_mariadb=draw(st.booleans()), is_checksummed=draw(st.booleans())).open()
-    several = list[TableSchema]()
+    schemas = list[TableSchema]()
     for number in range(draw(st.integers(1, 4))):
         table = draw(tables(st.integers(1, 5), f"t{number}"))
         key = [column.name for column in table.columns if column.type is not WireType.VECTOR and draw(st.booleans())]
-        several.append(replace(table, key=tuple(key)))
-    several.append(replace(several[0], name=TableName("shop", "twin")))
+        schemas.append(replace(table, key=tuple(key)))
+    schemas.append(replace(schemas[0], name=TableName("shop", "twin")))
     for _ in range(draw(st.integers(1, 4))):
         log.begin()
-        for number in draw(st.lists(st.integers(0, len(several)), min_size=1, max_size=5)):
-            if number == len(several):
+        for number in draw(st.lists(st.integers(0, len(schemas)), min_size=1, max_size=5)):
+            if number == len(schemas):
                 log.map(99, DOCUMENT)
                 cell = st.one_of(st.none(), encoded())
                 change = draw(st.sampled_from((INSERT, UPDATE)))
                 log.rows(change, 99, DOCUMENT, [[k, draw(cell)] for k in range(2)])
             else:
-                log.map(10 + number, several[number])
-                draw(write_rows(log, 10 + number, several[number]))
+                log.map(10 + number, schemas[number])
+                draw(write_rows(log, 10 + number, schemas[number]))
         log.commit()
     return log
 
@@ -132,16 +132,16 @@ def test_broken_rows_are_refused_with_the_same_words(tmp_path: Path, log: LogWri
 
 
 def _shown_or_refused(path: Path) -> list[Any]:
-    found, changes = list[Any](), JsonChangeReader(all_columns, include_ddl=True)
+    shown_changes, changes = list[Any](), JsonChangeReader(all_columns, include_ddl=True)
     try:
         for block in LogFile(path):
             try:
-                found.append(list(rows_of(changes, block)))
+                shown_changes.append(list(rows_of(changes, block)))
             except PenstockError as error:
-                found.append(str(error))
+                shown_changes.append(str(error))
     except BinlogError as error:
-        found.append(str(error))
-    return found
+        shown_changes.append(str(error))
+    return shown_changes
 
 
 def test_tables_that_do_not_pass_are_left_out(tmp_path: Path) -> None:
@@ -160,12 +160,12 @@ def test_fields_of_changes_have_the_statement_only_on_request() -> None:
 
 def test_work_does_not_grow_with_the_number_of_tables(tmp_path: Path) -> None:
     """Of 600 rows in one block: over 300 tables there are a few calls for each table, not a few hundred."""
-    found = dict[int, int]()
+    work = dict[int, int]()
     for count in (3, 300):
         path = tmp_path / f"{count}.000001"
         path.write_bytes(MAGIC + bytes(spread(600, count).data))
         (block,) = LogFile(path)
         changes = JsonChangeReader(all_columns)
         list(changes.read_batches(block))  # what is remembered of the tables is found out
-        found[count] = calls_of(lambda: list(changes.read_batches(block)))  # noqa: B023 - called at once
-    assert found[300] - found[3] < 300 * 20
+        work[count] = calls_of(lambda: list(changes.read_batches(block)))  # noqa: B023 - called at once
+    assert work[300] - work[3] < 300 * 20

@@ -27,7 +27,7 @@ def all_columns(table: TableSchema) -> tuple[Column, ...]:
 
 def rows_of(path: Path, columns_of: Any = all_columns) -> list[Any]:
     """The rows of each block; of one that cannot be decoded what is said of it."""
-    found, rows = list[Any](), JsonRowReader(columns_of)
+    rows_read, rows = list[Any](), JsonRowReader(columns_of)
     try:
         for block in LogFile(path):
             try:
@@ -35,12 +35,12 @@ def rows_of(path: Path, columns_of: Any = all_columns) -> list[Any]:
                 assert batch is None or batch.schema == ROW_FIELDS
                 if batch is not None:
                     batch.validate(full=True)
-                found.append(batch and batch.to_pylist())
+                rows_read.append(batch and batch.to_pylist())
             except PenstockError as error:
-                found.append(str(error))
+                rows_read.append(str(error))
     except BinlogError as error:
-        found.append(str(error))
-    return found
+        rows_read.append(str(error))
+    return rows_read
 
 
 def assert_same(path: Path, columns_of: Any = all_columns) -> None:
@@ -77,12 +77,12 @@ def test_rows_are_objects_in_the_order_of_the_log(tmp_path: Path) -> None:
 
 def test_work_does_not_grow_with_the_number_of_tables(tmp_path: Path) -> None:
     """Of 600 rows in one block: over 300 tables there are a few calls for each table, not a few hundred."""
-    found = dict[int, int]()
+    work = dict[int, int]()
     for count in (3, 300):
         path = tmp_path / f"{count}.000001"
         path.write_bytes(MAGIC + bytes(spread(600, count).data))
         (block,) = LogFile(path)
         rows = JsonRowReader(all_columns)
         rows.read_block(block)  # what is remembered of the tables is found out
-        found[count] = calls_of(lambda: rows.read_block(block))  # noqa: B023 - called at once
-    assert found[300] - found[3] < 300 * 20
+        work[count] = calls_of(lambda: rows.read_block(block))  # noqa: B023 - called at once
+    assert work[300] - work[3] < 300 * 20

@@ -1,4 +1,4 @@
-"""Times, places and ids that an event can hold and nothing else can."""
+"""Times, positions and ids that an event can hold and nothing else can."""
 
 import json
 import struct
@@ -54,7 +54,7 @@ def test_a_time_that_no_calendar_has_is_unknown(tmp_path: Path, commit_us: int) 
     stats = json.loads(shown(path, "--stats", "--output", "json"))
     assert stats["first"] == stats["last"] == known["ts"]
     assert stats["transactions"] == 2
-    assert sorted(one["ts"] or "" for one in stats["largest_transactions"]) == ["", known["ts"]]
+    assert sorted(transaction["ts"] or "" for transaction in stats["largest_transactions"]) == ["", known["ts"]]
     assert sum(bar["transactions"] for bar in stats["rate"]["bars"]) == 1
     assert "unknown" in shown(path, "--stats")
 

@@ -64,14 +64,14 @@ def test_where_blocks_end_makes_no_difference(log: LogWriter, tables: tuple[str,
 
 def test_json_and_table_have_them_when_asked(log: LogWriter, tmp_path: Path) -> None:
     path = written(log, tmp_path)
-    found = [json.loads(line) for line in shown(path, "--statements").splitlines()]
-    assert [line["type"] for line in found] == ["query", "insert", "query", "insert", "insert", "insert", "insert"]
-    assert found[0]["sql"] == FIRST
-    assert found[2]["sql"] == SECOND
-    assert found[0]["gtid"] == found[1]["gtid"]
-    assert set(found[0]) == {"type", "ts", "gtid", "file", "pos", "sql"}
+    lines = [json.loads(line) for line in shown(path, "--statements").splitlines()]
+    assert [line["type"] for line in lines] == ["query", "insert", "query", "insert", "insert", "insert", "insert"]
+    assert lines[0]["sql"] == FIRST
+    assert lines[2]["sql"] == SECOND
+    assert lines[0]["gtid"] == lines[1]["gtid"]
+    assert set(lines[0]) == {"type", "ts", "gtid", "file", "pos", "sql"}
     assert [json.loads(line) for line in shown(path).splitlines()] == [
-        line for line in found if line["type"] != "query"
+        line for line in lines if line["type"] != "query"
     ]
     text = shown(path, "--statements", "--output", "text").splitlines()
     assert text[1:3] == ["  # INSERT INTO note VALUES ('a')", "  INSERT shop.note  what='a'  raw=NULL"]
@@ -89,6 +89,6 @@ def test_what_is_no_utf8_and_what_a_client_would_choke_on(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("options", [["--flashback"], ["--stats"], ["--output", "csv"], ["--verify"]])
-def test_who_has_no_place_for_them_says_so(log: LogWriter, tmp_path: Path, options: list[str]) -> None:
+def test_formats_that_cannot_show_them_say_so(log: LogWriter, tmp_path: Path, options: list[str]) -> None:
     with pytest.raises(ConfigurationError, match="takes no --statements"):
         binlog(written(log, tmp_path), "--statements", *options)

@@ -70,16 +70,16 @@ def image_of(image: Image) -> dict[str, Any]:
     return {column.name: in_json(column, cell) for column, cell in cells if cell is not ABSENT}
 
 
-def is_same(found: Any, expected: Any) -> bool:
+def is_same(value: Any, expected: Any) -> bool:
     """A FLOAT is written as shortly as it can be read back."""
     if isinstance(expected, float):
-        narrow = struct.unpack("<f", struct.pack("<f", found))[0] if abs(found) < 3.5e38 else math.inf
-        return expected in {found, narrow}
+        narrow = struct.unpack("<f", struct.pack("<f", value))[0] if abs(value) < 3.5e38 else math.inf
+        return expected in {value, narrow}
     if isinstance(expected, list):
-        return all(map(is_same, found, expected)) and len(found) == len(expected)
+        return all(map(is_same, value, expected)) and len(value) == len(expected)
     if isinstance(expected, dict):
-        return found.keys() == expected.keys() and all(is_same(found[key], expected[key]) for key in expected)
-    return found == expected
+        return value.keys() == expected.keys() and all(is_same(value[key], expected[key]) for key in expected)
+    return value == expected
 
 
 def file_of(log: LogWriter, folder: Path) -> Path:

@@ -33,10 +33,10 @@ def test_sql_rolls_back_too(log: LogWriter, tmp_path: Path) -> None:
 
 
 def test_json_says_so_after_the_rows(log: LogWriter, tmp_path: Path) -> None:
-    found = [json.loads(line) for line in shown(written(log, tmp_path)).splitlines()]
-    assert [line["type"] for line in found] == ["insert", "rollback", "insert"]
-    assert found[0]["gtid"] == found[1]["gtid"] != found[2]["gtid"]
-    assert set(found[1]) == {"type", "ts", "gtid", "file", "pos"}
+    lines = [json.loads(line) for line in shown(written(log, tmp_path)).splitlines()]
+    assert [line["type"] for line in lines] == ["insert", "rollback", "insert"]
+    assert lines[0]["gtid"] == lines[1]["gtid"] != lines[2]["gtid"]
+    assert set(lines[1]) == {"type", "ts", "gtid", "file", "pos"}
 
 
 def test_people_see_it(log: LogWriter, tmp_path: Path) -> None:

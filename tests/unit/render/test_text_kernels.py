@@ -99,12 +99,12 @@ def test_decimals_show_all_their_digits(data: st.DataObject, precision: int) -> 
 def test_integers(data: st.DataObject, kind: str) -> None:
     limits = text.np.iinfo(kind)
     edges = [number for exponent in range(20) for number in (10**exponent, 10**exponent - 1, -(10**exponent))]
-    several = st.one_of(
+    integers = st.one_of(
         st.none(),
         st.integers(int(limits.min), int(limits.max)),
         st.sampled_from([number for number in (*edges, limits.min, limits.max) if limits.min <= number <= limits.max]),
     )
-    values = [None if value is None else int(value) for value in data.draw(st.lists(several, max_size=20))]
+    values = [None if value is None else int(value) for value in data.draw(st.lists(integers, max_size=20))]
     first = data.draw(st.integers(0, 3))
     array = pa.array(values, pa.type_for_alias(kind)).slice(first)
     assert shown(text.write_plain(array)) == [None if value is None else str(value) for value in values[first:]]
@@ -114,13 +114,17 @@ def test_integers(data: st.DataObject, kind: str) -> None:
 @examples(100)
 def test_moments_are_written_as_python_writes_them(moments: list[datetime | int], is_whole: bool) -> None:
     """A number stands for a time that no calendar has."""
-    moments = [one if isinstance(one, int) or not is_whole else one.replace(microsecond=0) for one in moments]
-    values = [one if isinstance(one, int) else (one - _EPOCH) // timedelta(microseconds=1) for one in moments]
-    has_fraction = any(isinstance(one, datetime) and one.microsecond for one in moments)
+    moments = [
+        moment if isinstance(moment, int) or not is_whole else moment.replace(microsecond=0) for moment in moments
+    ]
+    values = [
+        moment if isinstance(moment, int) else (moment - _EPOCH) // timedelta(microseconds=1) for moment in moments
+    ]
+    has_fraction = any(isinstance(moment, datetime) and moment.microsecond for moment in moments)
     form = "microseconds" if has_fraction else "seconds"
     for function, between, zone in ((write_utc_times, " ", ""), (write_iso_times, "T", "Z")):
         assert shown(function(text.np.array(values, text.np.int64))) == [
-            None if isinstance(one, int) else one.isoformat(between, form) + zone for one in moments
+            None if isinstance(moment, int) else moment.isoformat(between, form) + zone for moment in moments
         ]
 
 
@@ -135,7 +139,7 @@ def test_lines_of_many_columns(data: st.DataObject, count: int) -> None:
         if data.draw(st.booleans()):
             constant = data.draw(mark)
             line.append(constant)
-            expected = [one + constant for one in expected]
+            expected = [text_before + constant for text_before in expected]
             continue
         values = data.draw(st.lists(value, min_size=1, max_size=9))
         before, after, null = data.draw(st.tuples(mark, mark, mark))
@@ -146,12 +150,12 @@ def test_lines_of_many_columns(data: st.DataObject, count: int) -> None:
         expected = join_texts(expected, values, rows, (before, after, null))
     assert shown(write_lines(line, count)) == expected
     layout, order = LineLayout(line, count), data.draw(st.permutations(range(count)))
-    places, size = text.np.empty(count, text.np.int64), 0
+    offsets, size = text.np.empty(count, text.np.int64), 0
     for number in order:
-        places[number] = size
+        offsets[number] = size
         size += len(expected[number].encode())
     out = text.np.full(size + 3, 0xFF, text.np.uint8)
-    layout.write(places, out)
+    layout.write(offsets, out)
     assert out.tobytes() == "".join(expected[number] for number in order).encode() + b"\xff" * 3
 
 

@@ -122,8 +122,8 @@ def test_the_outcome_may_be_in_the_next_file(tmp_path: Path) -> None:
 
 
 def test_json_marks_the_rows_and_says_what_became_of_them(log: LogWriter, tmp_path: Path) -> None:
-    found = [json.loads(line) for line in shown(written(log, tmp_path)).splitlines()]
-    assert [(line["type"], line.get("xa")) for line in found] == [
+    lines = [json.loads(line) for line in shown(written(log, tmp_path)).splitlines()]
+    assert [(line["type"], line.get("xa")) for line in lines] == [
         *(("insert", A), ("prepare", A)),
         ("insert", None),
         *(("insert", B), ("prepare", B)),
@@ -131,7 +131,7 @@ def test_json_marks_the_rows_and_says_what_became_of_them(log: LogWriter, tmp_pa
         *(("insert", A), ("prepare", A), ("rollback", A)),
         *(("insert", ONE), ("commit", ONE)),
     ]
-    assert found[0]["gtid"] == found[1]["gtid"] != found[5]["gtid"]
+    assert lines[0]["gtid"] == lines[1]["gtid"] != lines[5]["gtid"]
 
 
 def test_people_see_it_in_the_heading(log: LogWriter, tmp_path: Path) -> None:

@@ -70,15 +70,15 @@ def test_clauses_are_not_applied_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "found"), [(0, ["A", "a"]), (1, ["a"]), (2, ["A"])], ids=["sensitive", "lower", "insensitive"]
+    ("case", "names"), [(0, ["A", "a"]), (1, ["a"]), (2, ["A"])], ids=["sensitive", "lower", "insensitive"]
 )
-def test_case_of_table_names(case: int, found: list[str]) -> None:
+def test_case_of_table_names(case: int, names: list[str]) -> None:
     applied = after(
         "CREATE TABLE A (x INT)",
         "CREATE TABLE IF NOT EXISTS a (y INT)",
         server=ServerProfile(lower_case_table_names=case),
     )
-    assert [name.table for name in applied.catalogue.table_names()] == found
+    assert [name.table for name in applied.catalogue.table_names()] == names
 
 
 def test_case_of_column_names() -> None:
@@ -90,13 +90,13 @@ def test_case_of_column_names() -> None:
 
 def test_temporary_tables_are_of_a_session() -> None:
     catalogue = after("CREATE TABLE t (a INT)").catalogue
-    one, other = SqlSession(thread=1), SqlSession(thread=2)
-    catalogue = catalogue.apply("CREATE TEMPORARY TABLE t (x INT)", "d", one).catalogue
-    catalogue = catalogue.apply("ALTER TABLE t ADD y INT", "d", one).catalogue
+    first, other = SqlSession(thread=1), SqlSession(thread=2)
+    catalogue = catalogue.apply("CREATE TEMPORARY TABLE t (x INT)", "d", first).catalogue
+    catalogue = catalogue.apply("ALTER TABLE t ADD y INT", "d", first).catalogue
     catalogue = catalogue.apply("ALTER TABLE t ADD b INT", "d", other).catalogue
-    catalogue = catalogue.apply("DROP TABLE t", "d", one).catalogue
+    catalogue = catalogue.apply("DROP TABLE t", "d", first).catalogue
     assert [column.name for column in catalogue.schema_of(T).columns] == ["a", "b"]
-    assert catalogue.apply("DROP TABLE t", "d", one).dropped == {T}
+    assert catalogue.apply("DROP TABLE t", "d", first).dropped == {T}
 
 
 def test_a_create_or_replace_that_failed_has_dropped_the_table() -> None:
@@ -135,7 +135,7 @@ def test_sequences_of_a_type() -> None:
 
 def test_default_collations_by_release() -> None:
     create = "CREATE TABLE t (a TEXT CHARSET utf8mb4, b TEXT CHARSET utf8)"
-    found: list[tuple[str, ...]] = []
+    collations: list[tuple[str, ...]] = []
     for server in (
         ServerProfile(version=50744),
         ServerProfile(version=80400),
@@ -144,8 +144,8 @@ def test_default_collations_by_release() -> None:
     ):
         table = after(create, server=server).catalogue.find(T)
         assert table is not None
-        found.append(tuple(field.collation for field in table.fields))
-    assert found == [
+        collations.append(tuple(field.collation for field in table.fields))
+    assert collations == [
         ("utf8mb4_general_ci", "utf8mb3_general_ci"),
         ("utf8mb4_0900_ai_ci", "utf8mb3_general_ci"),
         ("utf8mb4_general_ci", "utf8mb3_general_ci"),
@@ -297,7 +297,7 @@ def test_what_is_not_understood_stops_its_tables_alone(statement: str, unknown: 
             applied.catalogue.schema_of(name)
 
 
-def test_a_table_is_known_again_when_it_is_made_anew() -> None:
+def test_a_table_is_known_again_when_it_is_created_again() -> None:
     catalogue = after("CREATE TABLE a (x INT)", "CREATE TABLE b (x INT)").catalogue.apply_or_skip(
         "ALTER TABLE a WOBBLE", "d"
     )

@@ -1,4 +1,4 @@
-"""The history of tables: every place comes back as it was, after any restart; what is damaged is named."""
+"""The history of tables: every position comes back as it was, after any restart; what is damaged is named."""
 
 import os
 import random
@@ -39,21 +39,21 @@ def files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.history"))
 
 
-def test_every_place_comes_back(tmp_path: Path) -> None:
+def test_every_position_comes_back(tmp_path: Path) -> None:
     made = filled(tmp_path, 40)
     assert len(files(tmp_path)) > 3
     with opened(tmp_path) as history:
         before = beginning()[1]
         assert history.catalogue_at(START) == before
         for change, catalogue in made:
-            place = change.position
-            assert history.catalogue_at(place) == catalogue
-            assert history.catalogue_at(Position(place.file, place.offset - 1)) == before
+            position = change.position
+            assert history.catalogue_at(position) == catalogue
+            assert history.catalogue_at(Position(position.file, position.offset - 1)) == before
             before = catalogue
         assert history.catalogue == before
 
 
-def test_a_change_that_comes_again_gives_what_it_gave(tmp_path: Path) -> None:
+def test_a_change_that_is_read_again_gives_what_it_gave(tmp_path: Path) -> None:
     with opened(tmp_path) as history:
         changes = islice(changes_from(history.catalogue, START), 30)
         applied = [(change, history.record(change)) for change in changes]
@@ -72,8 +72,8 @@ def test_the_last_change_of_a_table_is_found_in_any_file(tmp_path: Path) -> None
         for number, text in enumerate(statements, 1):
             history.record(SchemaChange(at(number * 100), text, "d"))
         assert len(files(tmp_path)) > 3
-        found = [history.last_change_of(table, at(offset)) for offset in (99, 100, 850, 900, 1100)]
-        assert [change and change.text for change in found] == [
+        changes = [history.last_change_of(table, at(offset)) for offset in (99, 100, 850, 900, 1100)]
+        assert [change and change.text for change in changes] == [
             None,
             statements[0],
             statements[0],
@@ -90,8 +90,8 @@ def test_the_last_change_of_a_column_is_told_from_others_of_its_table(tmp_path: 
         statements += ["ALTER TABLE a ADD z INT FIRST", "ALTER TABLE a DROP y"]
         for number, text in enumerate(statements, 1):
             history.record(SchemaChange(at(number * 100), text, "d"))
-        found = {column: history.last_change_of(table, at(900), column) for column in ("x", "y", "z", "none")}
-    assert {column: change and change.text for column, change in found.items()} == {
+        changes = {column: history.last_change_of(table, at(900), column) for column in ("x", "y", "z", "none")}
+    assert {column: change and change.text for column, change in changes.items()} == {
         "x": statements[2],
         "y": statements[4],
         "z": statements[3],
@@ -153,7 +153,7 @@ def test_compaction_keeps_what_is_needed(tmp_path: Path) -> None:
             assert history.catalogue_at(change.position) == catalogue
 
 
-def test_going_on_with_other_tables(tmp_path: Path) -> None:
+def test_continuing_with_other_tables(tmp_path: Path) -> None:
     """After an upgrade, a failover or a repair."""
     with opened(tmp_path) as history:
         history.record(SchemaChange(at(100), "CREATE TABLE a (x TEXT CHARSET utf8mb4)", "d"))
@@ -210,9 +210,9 @@ def test_damage_is_named(tmp_path: Path) -> None:
     whole = path.read_bytes()
     last = whole.rstrip(b"\n").rfind(b"\n") + 1
     chance = random.Random(1)
-    for place in [0, 5, 9, last - 1, last, last + 10, *(chance.randrange(len(whole) - 1) for _ in range(60))]:
+    for offset in [0, 5, 9, last - 1, last, last + 10, *(chance.randrange(len(whole) - 1) for _ in range(60))]:
         broken = bytearray(whole)
-        broken[place] ^= 1 << chance.randrange(7)
+        broken[offset] ^= 1 << chance.randrange(7)
         path.write_bytes(broken)
         with pytest.raises(SchemaError, match=f"{path.name} is damaged at offset"):
             opened(tmp_path)
@@ -248,10 +248,10 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     change, again = (SchemaChange(at(offset), f"CREATE TABLE t{offset} (x INT)", "d") for offset in (100, 200))
     real = os.pwrite
 
-    def half(file: int, raw: bytes, place: int) -> int:
+    def half(file: int, raw: bytes, at: int) -> int:
         if len(raw) < 20:
             raise OSError(28, "No space left on device")
-        return real(file, raw[: len(raw) // 2], place)
+        return real(file, raw[: len(raw) // 2], at)
 
     with opened(tmp_path) as history:
         history.record(change)

@@ -15,8 +15,8 @@ from tests.support.ddl_script import START, beginning, changes_from
 from tests.support.history_writer import SNAPSHOT_EVERY, STEPS
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "12"))  # a long run has 500
-FAULTS = [(step, when) for step, several in STEPS.items() for when in several]
-_MAX_LINES, _MAX_PLACES = 60, 40
+FAULTS = [(step, when) for step, moments in STEPS.items() for when in moments]
+_MAX_LINES, _MAX_POSITIONS = 60, 40
 
 
 def killed(folder: Path, seed: int) -> tuple[Position, Position]:
@@ -25,16 +25,16 @@ def killed(folder: Path, seed: int) -> tuple[Position, Position]:
     step, when = FAULTS[seed % len(FAULTS)]
     fault = f"{step}:{when}:{chance.randrange(1, 12)}" if seed % 4 else ""
     command = [sys.executable, "-m", "tests.support.history_writer", str(folder), str(seed), fault]
-    places: list[Position] = []
+    positions: list[Position] = []
     lines = 20 * _MAX_LINES if fault else chance.randrange(2, _MAX_LINES)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]) as writer:
         for number, line in enumerate(writer.stdout or ()):
-            places.append(Position.parse(line.split()[1]))
+            positions.append(Position.parse(line.split()[1]))
             if number == lines:
                 os.kill(writer.pid, signal.SIGKILL)
         writer.wait()
         assert writer.returncode == -signal.SIGKILL, "the writer ended by itself"
-    return places[0], places[-1]
+    return positions[0], positions[-1]
 
 
 class Log:
@@ -68,6 +68,6 @@ def test_nothing_is_lost_and_nothing_is_made_up(tmp_path: Path) -> None:
             log.go_to(reached)
             assert reached in log.states, f"seed {seed}: a change that is none"
             first = history.first
-            known = [place for place in log.states if first <= place][-_MAX_PLACES:]
-            for place in known:
-                assert history.catalogue_at(place) == log.states[place], f"seed {seed} at {place}"
+            known = [position for position in log.states if first <= position][-_MAX_POSITIONS:]
+            for position in known:
+                assert history.catalogue_at(position) == log.states[position], f"seed {seed} at {position}"

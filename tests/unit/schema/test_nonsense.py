@@ -22,16 +22,16 @@ _PIECES = re.compile(r"\s+|`[^`]*`|'[^']*'|\w+|.", re.DOTALL)
 
 def statements(release: str) -> list[tuple[Catalogue, str]]:
     """All that the integration tests run on a server, each with the tables before it."""
-    found: list[tuple[Catalogue, str]] = []
+    pairs: list[tuple[Catalogue, str]] = []
     for module in (types, charsets, creating, altering, keys):
         for topic in module.TOPICS:
             catalogue = Catalogue(SERVERS[release]).apply("CREATE DATABASE d").catalogue
             for statement in topic.statements(release):
                 text = statement.replace("{db}", "d")
-                found.append((catalogue, text))
+                pairs.append((catalogue, text))
                 with suppress(DdlError):
                     catalogue = catalogue.apply(text, "d").catalogue
-    return found
+    return pairs
 
 
 CASES = [case for release in SERVERS for case in statements(release)]
@@ -62,7 +62,7 @@ def test_any_words(case: tuple[Catalogue, str], start: str, words: list[str], mo
 @given(st.sampled_from(CASES), st.integers(0, 2**32))
 @settings(max_examples=500)
 def test_statements_with_something_wrong(case: tuple[Catalogue, str], seed: int) -> None:
-    """A piece is missing, twice, another one, or in another place; or the end is."""
+    """A piece is missing, twice, another one, or in another position; or the end is."""
     catalogue, statement = case
     chance = random.Random(seed)
     pieces = _PIECES.findall(statement)

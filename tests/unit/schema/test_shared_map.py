@@ -21,10 +21,10 @@ def test_like_a_dictionary(steps: list[tuple[str, int | None]]) -> None:
         elif key in plain:
             shared = shared.without(key)
             del plain[key]
-    for one, other in [*past, (shared, plain)]:
-        assert (dict(one), len(one)) == (other, len(other))
-        assert one == SharedMap[int].from_items(other.items())
-        assert all(one.get(key) == other.get(key) for key, _ in steps)
+    for shared_map, other in [*past, (shared, plain)]:
+        assert (dict(shared_map), len(shared_map)) == (other, len(other))
+        assert shared_map == SharedMap[int].from_items(other.items())
+        assert all(shared_map.get(key) == other.get(key) for key, _ in steps)
 
 
 def test_it_pickles() -> None:

@@ -107,12 +107,12 @@ def parsed(text: str, dialect: SqlDialect) -> Statement:
 
 
 def plain(template: str) -> str:
-    def one(found: re.Match[str]) -> str:
-        if found[1]:
-            return f"`{found[1]}`"
-        return found[3] or "'" + found[2].replace("\\", "\\\\").replace("'", "''") + "'"
+    def replace_word(match: re.Match[str]) -> str:
+        if match[1]:
+            return f"`{match[1]}`"
+        return match[3] or "'" + match[2].replace("\\", "\\\\").replace("'", "''") + "'"
 
-    return _PIECE.sub(one, template)
+    return _PIECE.sub(replace_word, template)
 
 
 def lines(text: str) -> list[str]:

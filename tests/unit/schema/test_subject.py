@@ -52,8 +52,8 @@ MARIADB = SqlDialect(ServerProfile(is_mariadb=True, version=101106))
     ],
 )
 def test_the_tables_that_it_changes(text: str, tables: str) -> None:
-    found = find_subject(text, classify_statement_text(text, MARIADB), MARIADB, "d")
-    assert [str(table) for table in found.tables] == [f"{one}" for one in _split(tables)]
+    subject = find_subject(text, classify_statement_text(text, MARIADB), MARIADB, "d")
+    assert [str(table) for table in subject.tables] == [f"{name}" for name in _split(tables)]
 
 
 def _split(tables: str) -> list[str]:
@@ -74,8 +74,8 @@ def _split(tables: str) -> list[str]:
     ],
 )
 def test_or_else_the_database_that_it_belongs_to(text: str, database: str) -> None:
-    found = find_subject(text, classify_statement_text(text, MARIADB), MARIADB, "d")
-    assert (found.tables, found.database) == ((), database)
+    subject = find_subject(text, classify_statement_text(text, MARIADB), MARIADB, "d")
+    assert (subject.tables, subject.database) == ((), database)
 
 
 def test_the_values_of_a_long_insert_are_not_read() -> None:

@@ -17,12 +17,12 @@ NO_ESCAPES = SqlDialect(ServerProfile(), SqlSession(SqlMode.NO_BACKSLASH_ESCAPES
 
 
 def tokens(text: str, dialect: SqlDialect = MYSQL) -> list[Token]:
-    found: list[Token] = []
+    tokens_read: list[Token] = []
     for token in tokenize(text, dialect):
         if token.kind is TokenKind.END:
             break
-        found.append(token)
-    return found
+        tokens_read.append(token)
+    return tokens_read
 
 
 def values(text: str, dialect: SqlDialect = MYSQL) -> list[str]:

@@ -63,7 +63,7 @@ def test_with_errors_each_item_has_its_own_outcome() -> None:
         BulkOutcome.STALE,
         BulkOutcome.TRANSIENT,
     ]
-    assert {place: str(failure) for place, failure in answer.failures.items()} == {
+    assert {number: str(failure) for number, failure in answer.failures.items()} == {
         1: "HTTP 400 mapper_parsing_exception: field [stock]: not a number",
         4: "HTTP 429 es_rejected_execution_exception: full",
     }

@@ -14,7 +14,11 @@ from tests.support.search_contract import table
 
 KEYS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20) | st.text('"\\\n\r\t\x00\x1f\x7f/', min_size=1)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec="utf-8")),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8")),
     lambda inner: (
         st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=3)
     ),
@@ -23,38 +27,42 @@ JSON = st.recursive(
 DOCUMENTS = st.none() | st.builds(
     json.dumps, st.dictionaries(st.text(max_size=3), JSON, max_size=3), indent=st.none() | st.just(2)
 )
-BATCHES = st.dictionaries(KEYS, st.tuples(st.integers(0, 2**63 - 1), DOCUMENTS), min_size=1, max_size=12)
+Batch = dict[str, tuple[int, str | None, str | None]]
+ROUTINGS = st.none() | KEYS
+BATCHES = st.dictionaries(KEYS, st.tuples(st.integers(0, 2**63 - 1), DOCUMENTS, ROUTINGS), min_size=1, max_size=12)
 
 
-def encoded(batch: dict[str, tuple[int, str | None]]) -> pa.LargeStringArray:
-    admitted = admit_operations(table(*((key, version, text) for key, (version, text) in batch.items())))
+def encoded(batch: Batch) -> pa.LargeStringArray:
+    admitted = admit_operations(table(*((key, *rest) for key, rest in batch.items())))
     assert admitted.rejected == ()
-    return bulk.encode_operations(admitted.ids, admitted.versions, admitted.documents)
+    return bulk.encode_operations(admitted.ids, admitted.versions, admitted.documents, admitted.routings)
 
 
-def decoded(body: bytes) -> dict[str, tuple[int, Any]]:
+def decoded(body: bytes) -> dict[str, tuple[int, Any, str | None]]:
     """Read NDJSON as a server does: by line feeds, an action and for `index` a document."""
     assert body.endswith(b"\n")
     lines = iter(body[:-1].split(b"\n"))
-    found: dict[str, tuple[int, Any]] = {}
+    documents: dict[str, tuple[int, Any, str | None]] = {}
     for line in lines:
         ((action, meta),) = json.loads(line).items()
         assert meta["version_type"] == "external_gte"
-        found[meta["_id"]] = (meta["version"], json.loads(next(lines)) if action == "index" else None)
-    return found
+        document = json.loads(next(lines)) if action == "index" else None
+        documents[meta["_id"]] = (meta["version"], document, meta.get("routing"))
+    return documents
 
 
 @given(BATCHES)
-def test_lines_read_back_as_the_operations(batch: dict[str, tuple[int, str | None]]) -> None:
+def test_lines_read_back_as_the_operations(batch: Batch) -> None:
     lines = encoded(batch)
     whole = bulk.build_bulk_body(lines, np.arange(len(batch)))
     assert decoded(bytes(whole)) == {
-        key: (version, None if text is None else json.loads(text)) for key, (version, text) in batch.items()
+        key: (version, None if text is None else json.loads(text), routing)
+        for key, (version, text, routing) in batch.items()
     }
 
 
 @given(BATCHES, st.data())
-def test_any_selection_is_a_valid_body(batch: dict[str, tuple[int, str | None]], data: st.DataObject) -> None:
+def test_any_selection_is_a_valid_body(batch: Batch, data: st.DataObject) -> None:
     lines = encoded(batch)
     rows = data.draw(st.lists(st.integers(0, len(batch) - 1), min_size=1, unique=True).map(sorted))
     body = bytes(bulk.build_bulk_body(lines, np.array(rows)))
@@ -71,7 +79,7 @@ def test_a_cut_is_the_largest_that_fits(sizes: list[int], limit: int) -> None:
 
 
 def test_neighbours_are_not_copied() -> None:
-    lines = encoded({str(row): (1, "{}") for row in range(100)})
+    lines = encoded({str(row): (1, "{}", None) for row in range(100)})
     body = bulk.build_bulk_body(lines, np.arange(10, 60))
     start = np.frombuffer(lines.buffers()[2], np.uint8).ctypes.data
     assert start < np.frombuffer(body, np.uint8).ctypes.data < start + lines.nbytes

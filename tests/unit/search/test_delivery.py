@@ -2,6 +2,7 @@
 
 import json
 import logging
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -62,11 +63,11 @@ def items(*statuses: tuple[int, str]) -> Script:
 
     def answer(ids: list[str]) -> HttpResponse:
         assert len(ids) == len(statuses)
-        found: list[dict[str, Any]] = [
+        items: list[dict[str, Any]] = [
             {"index": {"status": status} | ({"error": {"type": kind, "reason": "because"}} if kind else {})}
             for status, kind in statuses
         ]
-        return HttpResponse(200, json.dumps({"errors": True, "items": found}).encode())
+        return HttpResponse(200, json.dumps({"errors": True, "items": items}).encode())
 
     return answer
 
@@ -167,7 +168,7 @@ def test_the_deadline_counts_from_the_last_progress() -> None:
     assert server.requests[-1] == ["1"]
 
 
-def test_without_patience_nothing_is_sent_twice() -> None:
+def test_without_retries_nothing_is_sent_twice() -> None:
     server = Server(broken)
     with pytest.raises(SinkUnavailableError, match="connection refused"):
         deliver(server, lines(1), deadline_s=0.0)
@@ -180,13 +181,13 @@ def test_without_patience_nothing_is_sent_twice() -> None:
         (items((403, "cluster_block_exception"), OK), r"HTTP 403 cluster_block_exception: because\. Remove the block"),
         (items(OK, (404, "index_not_found_exception")), "index_not_found_exception: because. Create the index"),
         (items(BUSY, (400, "index_closed_exception")), "Open the index"),
-        (whole(401, b'{"error":{"type":"security_exception","reason":"no"}}'), "Give the user of the URL the right"),
+        (whole(401, b'{"error":{"type":"security_exception","reason":"no"}}'), "Grant the user of the URL the right"),
         (whole(400, b'{"error":{"type":"x_exception","reason":"Malformed"}}'), "HTTP 400 x_exception: Malformed"),
         (whole(500, b"oops"), "HTTP 500 oops"),
         (whole(302), "HTTP 302"),
     ],
 )
-def test_what_no_retry_mends_stops_at_once(trouble: Script, message: str) -> None:
+def test_what_no_retry_can_repair_stops_at_once(trouble: Script, message: str) -> None:
     server, time = Server(trouble), Time()
     with pytest.raises(SinkError, match=message) as caught:
         deliver(server, lines(2), time)
@@ -199,3 +200,57 @@ def test_a_delay_is_logged_with_its_reason(caplog: pytest.LogCaptureFixture) -> 
         deliver(Server(broken), lines(1))
     assert "index 'things'" in caplog.text
     assert "connection refused" in caplog.text
+
+
+def test_without_a_deadline_a_server_is_waited_for_in_few_words(caplog: pytest.LogCaptureFixture) -> None:
+    server, time = Server(*[broken] * 100), Time()
+    with caplog.at_level(logging.INFO):
+        answer = deliver(server, lines(1), time, deadline_s=None)
+    assert answer.outcomes.tolist() == [BulkOutcome.DONE]
+    assert len(server.requests) == 101
+    waited_s = sum(time.delays)
+    assert waited_s > 900
+    failed = [record for record in caplog.records if record.getMessage().startswith("bulk request failed, retry")]
+    assert len(failed) <= waited_s / 10 + 1
+    assert "connection refused" in failed[0].getMessage()
+    (again,) = [record for record in caplog.records if record not in failed]
+    assert again.getMessage() == f"search index accepts writes again index=\"index 'things'\" waited_s={waited_s:.0f}"
+
+
+def test_lines_about_a_busy_server_are_ten_seconds_apart(caplog: pytest.LogCaptureFixture) -> None:
+    """Also when it takes some of each request, and over several deliveries."""
+    time = Time()
+    server = Server(*[items(OK, BUSY), items(BUSY), done] * 60)
+    sender = BulkSender(server, "here", RetryPolicy(), time.retry_clock())
+    with caplog.at_level(logging.INFO):
+        for _ in range(60):
+            sender.deliver_operations(lines(2))
+    assert sum(time.delays) > 10
+    assert len(caplog.records) == 1 + int(sum(time.delays[:-1]) // 10)
+
+
+def stoppable(server: Server, stopped: threading.Event, delay_s: float) -> BulkSender:
+    policy = RetryPolicy(deadline_s=None, first_delay_s=delay_s, longest_delay_s=delay_s)
+    return BulkSender(server, "here", policy, RetryClock.stopped_by(stopped))
+
+
+@pytest.mark.parametrize("delay_s", [0.01, 3600.0])
+def test_a_stop_ends_the_wait(delay_s: float) -> None:
+    stopped = threading.Event()
+    sender = stoppable(Server(*[broken] * 10**5), stopped, delay_s)
+    timer = threading.Timer(0.1, stopped.set)
+    timer.start()
+    with pytest.raises(SinkUnavailableError, match=r"until stopped.*refused.*1 of 1 operations") as caught:
+        sender.deliver_operations(lines(1))
+    assert caught.value.transient
+    timer.join()
+
+
+def test_a_stop_leaves_a_write_that_needs_no_wait() -> None:
+    stopped = threading.Event()
+    stopped.set()
+    assert stoppable(Server(), stopped, 1.0).deliver_operations(lines(1)).outcomes.tolist() == [BulkOutcome.DONE]
+    server = Server(broken)
+    with pytest.raises(SinkUnavailableError, match="until stopped"):
+        stoppable(server, stopped, 3600.0).deliver_operations(lines(1))
+    assert len(server.requests) == 1

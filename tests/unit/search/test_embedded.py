@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from penstock.errors import ConfigurationError, SinkError, SinkUnavailableError
-from penstock.search import FieldKind, WriteReport
+from penstock.search import FieldKind, IndexLayout, WriteReport
 from penstock.search.embedded import EmbeddedIndex
-from tests.support.search_contract import CHAIR, FIELDS, LAMP, contents, found, table
+from tests.support.search_contract import CHAIR, FIELDS, LAMP, contents, search_ids, table
 
 
 class Clock:
@@ -33,7 +33,7 @@ def prepared(folder: Path, **settings: Any) -> EmbeddedIndex:
 def test_a_write_is_searchable_when_it_returns(folder: Path) -> None:
     with prepared(folder) as index:
         index.write(table(("1", 1, LAMP)))
-        assert found(index, "tele") == {"1"}
+        assert search_ids(index, "tele") == {"1"}
 
 
 def test_everything_survives_reopening(folder: Path) -> None:
@@ -42,7 +42,7 @@ def test_everything_survives_reopening(folder: Path) -> None:
         index.write(table(("2", 6, None)))
     with EmbeddedIndex.open(folder) as index:
         assert contents(index) == {"1": (5, LAMP)}
-        assert found(index, "tele stock:7") == {"1"}
+        assert search_ids(index, "tele stock:7") == {"1"}
         assert index.write(table(("1", 4, CHAIR), ("2", 5, CHAIR))) == WriteReport(stale=2)
 
 
@@ -58,7 +58,7 @@ def test_a_reader_sees_commits_after_refresh(folder: Path) -> None:
         assert reader.count() == 0
         reader.refresh()
         assert reader.count() == 1
-        assert found(reader, "tele") == {"1"}
+        assert search_ids(reader, "tele") == {"1"}
         reader.prepare(FIELDS)
         with pytest.raises(SinkError, match="reading only"):
             reader.write(table(("2", 1, LAMP)))
@@ -164,7 +164,7 @@ def test_a_crash_while_creating_is_repaired_by_preparing(folder: Path) -> None:
     (folder / "penstock.json").write_text('{"format":1,"fields":{"other":"text"}}')
     with prepared(folder) as index:
         index.write(table(("1", 1, LAMP)))
-        assert found(index, "lamp") == {"1"}
+        assert search_ids(index, "lamp") == {"1"}
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_crash_while_creating_is_repaired_by_preparing(folder: Path) -> None:
 def test_words_of_many_languages(folder: Path, text: str, ids: set[str]) -> None:
     with prepared(folder) as index:
         index.write(table(("1", 1, {"name": "Crème Straße"}), ("2", 1, {"name": "日本語 テスト 한국어"})))
-        assert found(index, text) == ids
+        assert search_ids(index, text) == ids
 
 
 def test_more_than_fifty_words_begin_alike(folder: Path) -> None:
@@ -195,6 +195,28 @@ def test_an_index_without_text_fields_finds_no_words(folder: Path) -> None:
     with EmbeddedIndex.open(folder) as index:
         index.prepare({"sku": FieldKind.KEYWORD})
         index.write(table(("1", 1, LAMP)))
-        assert found(index, "lamp") == set()
-        assert found(index, 'sku:"LA-1 x"') == {"1"}
-        assert found(index, "") == {"1"}
+        assert search_ids(index, "lamp") == set()
+        assert search_ids(index, 'sku:"LA-1 x"') == {"1"}
+        assert search_ids(index, "") == {"1"}
+
+
+def test_an_epoch_survives_reopening(folder: Path) -> None:
+    with prepared(folder) as index:
+        index.claim_epoch(3)
+        index.write(table(("1", 1, LAMP)))
+    with prepared(folder) as index:
+        with pytest.raises(SinkError, match="epoch 3"):
+            index.claim_epoch(2)
+        assert contents(index) == {"1": (1, LAMP)}
+    with EmbeddedIndex.open(folder, read_only=True) as index, pytest.raises(SinkError, match="reading only"):
+        index.claim_epoch(4)
+
+
+def test_a_layout_changes_nothing(folder: Path) -> None:
+    layout = IndexLayout(frozenset({"brand"}), {"properties": {"name": {"type": "keyword"}}}, {"number_of_shards": 3})
+    with EmbeddedIndex.open(folder) as index:
+        for _ in range(2):
+            index.prepare(FIELDS, layout)
+        index.write(table(("1", 1, LAMP)))
+        assert search_ids(index, "tele") == {"1"}
+        assert [page.column("id").to_pylist() for page in index.find_ids("brand.country", ["DE", "FR"])] == [["1"]]

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from penstock.search import WriteReport
 from penstock.search.embedded import EmbeddedIndex
-from tests.support.search_contract import FIELDS, contents, found, table
+from tests.support.search_contract import FIELDS, contents, search_ids, table
 
 RETENTION_S = 1000.0
 WORDS = ("lamp", "chair", "table")
@@ -78,7 +78,7 @@ class EmbeddedIndexMachine(RuleBasedStateMachine):
         assert contents(self.index) == living
         assert self.index.count() == len(living)
         for word in WORDS:
-            assert found(self.index, word[:3]) == {
+            assert search_ids(self.index, word[:3]) == {
                 key for key, (_, document) in living.items() if document["name"] == word
             }
         for key in "abcde":

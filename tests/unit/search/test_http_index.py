@@ -1,5 +1,6 @@
 """The HTTP index before a server that answers by script."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -20,9 +21,16 @@ class Server:
     def __init__(self, **answers: list[HttpResponse | Exception]) -> None:
         self.answers = answers
         self.requests: list[tuple[str, str]] = []
+        self.actions: list[list[str]] = []
 
-    def request(self, method: str, path: str, body: Any = None, content_type: str = "") -> HttpResponse:  # noqa: ARG002
+    def request(
+        self, method: str, path: str, body: Any = None, content_type: str = "", *, is_repeatable: bool = True
+    ) -> HttpResponse:
         self.requests.append((method, path.partition("?")[0]))
+        assert is_repeatable == ("scroll" not in path.partition("?")[0])
+        if content_type == "application/x-ndjson":
+            lines = [json.loads(line) for line in bytes(body).splitlines()]
+            self.actions.append([action for line in lines for action in line if action in ("index", "delete")])
         script = self.answers[method]
         answer = script.pop(0) if len(script) > 1 else script[0]
         if isinstance(answer, Exception):
@@ -46,6 +54,15 @@ def test_a_server_that_comes_back_gets_the_batch() -> None:
     server = Server(HEAD=[DOWN, HttpResponse(503, b""), OK], POST=[DOWN, HttpResponse(429, b""), OK])
     assert open_index(server).write(table(("1", 1, LAMP))) == WriteReport(written=1)
     assert server.requests.count(("POST", "/things/_bulk")) == 3
+
+
+def test_documents_of_a_moved_id_are_sent_when_its_deletes_are_over() -> None:
+    """A delete that is sent again must not come after the document: both may be for the same shard."""
+    busy = HttpResponse(200, b'{"errors":true,"items":[{"delete":{"status":429,"error":{"type":"busy"}}}]}')
+    server = Server(HEAD=[OK], POST=[busy, OK])
+    batch = table(("1", 2, LAMP, "new"), ("1", 2, None, "old"), ("2", 2, LAMP))
+    assert open_index(server).write(batch) == WriteReport(written=2, deleted=1)
+    assert server.actions == [["delete"], ["delete"], ["index", "index"]]
 
 
 def test_a_batch_of_rejected_operations_is_not_sent() -> None:
@@ -94,3 +111,15 @@ def test_an_index_that_somebody_else_made_meanwhile_is_checked() -> None:
     server = Server(GET=[HttpResponse(404, b""), mapping, settings], PUT=[exists])
     open_index(server).prepare({"name": FieldKind.TEXT})
     assert [method for method, _ in server.requests] == ["GET", "PUT", "GET", "GET"]
+
+
+def test_an_epoch_that_somebody_else_raises_meanwhile_is_noticed() -> None:
+    def mapping(epoch: int) -> HttpResponse:
+        return HttpResponse(
+            200, json.dumps({"things": {"mappings": {"_meta": {"penstock": {"epoch": epoch}}}}}).encode()
+        )
+
+    server = Server(GET=[mapping(1), mapping(3)], PUT=[HttpResponse(200, b"{}")])
+    with pytest.raises(SinkError, match="written with epoch 3"):
+        open_index(server).claim_epoch(2)
+    assert [method for method, _ in server.requests] == ["GET", "PUT", "GET"]

@@ -20,7 +20,7 @@ from penstock.errors import MissingExtraError
     ],
 )
 def test_an_adapter_names_its_extra(monkeypatch: pytest.MonkeyPatch, module: str, library: str, extra: str) -> None:
-    # Importing the package anew also hangs the new one into `penstock`; this puts the old one back.
+    # Importing the package again also hangs the new one into `penstock`; this puts the old one back.
     monkeypatch.setattr(penstock, "search", sys.modules["penstock.search"])
     for name in [name for name in sys.modules if name.startswith("penstock.search")]:
         monkeypatch.delitem(sys.modules, name)

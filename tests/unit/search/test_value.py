@@ -46,6 +46,8 @@ def test_an_object_is_no_value() -> None:
     [
         (FieldKind.INTEGER, [7, 7.0, "7", " 7 ", "7.9", "7e0", "007"], "7"),
         (FieldKind.INTEGER, [-(2**63), "-9223372036854775808"], "-9223372036854775808"),
+        (FieldKind.UNSIGNED, [2**64 - 1, "18446744073709551615"], "18446744073709551615"),
+        (FieldKind.UNSIGNED, [0, "0", "007e-3"], "0"),
         (FieldKind.FLOAT, [7, 7.0, "7", "7.0", "70e-1"], "7.0"),
         (FieldKind.FLOAT, [0, -0.0, "-0"], "0.0"),
         (FieldKind.BOOLEAN, [True, "true"], "true"),
@@ -66,6 +68,7 @@ def test_spellings_of_a_value_are_one_text(kind: FieldKind, spellings: list[Any]
     ("kind", "values"),
     [
         (FieldKind.INTEGER, [True, "x", "", math.nan, math.inf, 2**63, "1e999999999", "-1e999999999", "snan"]),
+        (FieldKind.UNSIGNED, [True, "x", "", math.nan, -1, 2**64, "1e999999999"]),
         (FieldKind.FLOAT, [True, "x", "", math.nan, "inf", "1e400", 10**400]),
         (FieldKind.BOOLEAN, [0, 1, "yes", "True"]),
         (FieldKind.DATE, [True, "x", "", "0000-00-00", "2024-02-30", 10**30, math.nan]),

@@ -35,10 +35,10 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(folder: Path) -> Iterator[Server]:
-    with served(settings_with(folder)) as found:
-        assert poll_until(lambda: readiness_of(found)[0] == 200, 20), readiness_of(found)
-        assert poll_until(lambda: status_of(found)["instances"][0]["lag"] == {"seconds": 0.0, "bytes": 0}, 20)
-        yield found
+    with served(settings_with(folder)) as process:
+        assert poll_until(lambda: readiness_of(process)[0] == 200, 20), readiness_of(process)
+        assert poll_until(lambda: status_of(process)["instances"][0]["lag"] == {"seconds": 0.0, "bytes": 0}, 20)
+        yield process
 
 
 def test_it_is_alive_and_ready(server: Server) -> None:
@@ -59,19 +59,19 @@ def test_status_says_what_runs_and_who_reads(server: Server) -> None:
     status = status_of(server)
     assert status["ready"]
     assert status["server"]["ports"]["admin"]["address"] == f"127.0.0.1:{server.admin.port}"
-    (one,) = status["instances"]
-    assert (one["destination"], one["state"], one["role"]) == ("shop", "following", "running")
-    (client,) = one["clients"]
+    (instance,) = status["instances"]
+    assert (instance["destination"], instance["state"], instance["role"]) == ("shop", "following", "running")
+    (client,) = instance["clients"]
     assert (client["client"], client["filter"], client["state"]) == (str(CLIENT), "shop\\..*", "live")
     assert client["outstanding"] == 1
     assert [batch["id"] for batch in client["batches"]] == [second[0]]
     assert client["batches"][0]["end"]["offset"] == second[1].end.offset
     assert client["cursor"]["offset"] == clients.cursors()[CLIENT].offset
     assert client["holds_oldest"]
-    assert one["store"]["held_for"] == [str(CLIENT)]
-    assert one["store"]["waits_for"] == []
-    assert client["waiting_entries"] == one["store"]["entries"] > 0
-    assert client["lag"]["bytes"] == one["latest"]["offset"] - client["cursor"]["offset"]
+    assert instance["store"]["held_for"] == [str(CLIENT)]
+    assert instance["store"]["waits_for"] == []
+    assert client["waiting_entries"] == instance["store"]["entries"] > 0
+    assert client["lag"]["bytes"] == instance["latest"]["offset"] - client["cursor"]["offset"]
     while (batch := clients.get(CLIENT, BatchSize(100))) is not None:
         pass
     del batch
@@ -90,27 +90,27 @@ def test_metrics_are_what_prometheus_reads(server: Server) -> None:
     assert clients.get(CLIENT, BatchSize(3), 10) is not None
     code, text = asked(server, "/metrics")
     assert code == 200
-    found = parse_metrics(text)
-    assert sample(found, "penstock_ready") == 1
-    assert sample(found, "canal_instance", destination="shop", mode="own") == 1
-    assert sample(found, "canal_instance_transactions", destination="shop") == 6
-    assert sample(found, "canal_instance_subscriptions", destination="shop") == 1
-    put = sample(found, "canal_instance_store_produce_seq", destination="shop")
-    assert put > sample(found, "canal_instance_store_consume_seq", destination="shop")
-    assert sample(found, "penstock_client_outstanding_batches", destination="shop", client=str(CLIENT)) == 1
-    assert sample(found, "penstock_client_holds_oldest", destination="shop", client=str(CLIENT)) == 1
-    assert sample(found, "canal_instance_put_delay", destination="shop") == 0
-    got, acked = (sample(found, f"canal_instance_{what}_delay", destination="shop") for what in ("get", "ack"))
+    metrics = parse_metrics(text)
+    assert sample(metrics, "penstock_ready") == 1
+    assert sample(metrics, "canal_instance", destination="shop", mode="own") == 1
+    assert sample(metrics, "canal_instance_transactions", destination="shop") == 6
+    assert sample(metrics, "canal_instance_subscriptions", destination="shop") == 1
+    put = sample(metrics, "canal_instance_store_produce_seq", destination="shop")
+    assert put > sample(metrics, "canal_instance_store_consume_seq", destination="shop")
+    assert sample(metrics, "penstock_client_outstanding_batches", destination="shop", client=str(CLIENT)) == 1
+    assert sample(metrics, "penstock_client_holds_oldest", destination="shop", client=str(CLIENT)) == 1
+    assert sample(metrics, "canal_instance_put_delay", destination="shop") == 0
+    got, acked = (sample(metrics, f"canal_instance_{what}_delay", destination="shop") for what in ("get", "ack"))
     assert acked >= got > 1e9, "the log is years old"
-    states = [value for (name, _), value in found.items() if name == "penstock_instance_state"]
+    states = [value for (name, _), value in metrics.items() if name == "penstock_instance_state"]
     assert sum(states) == 1
     assert "password" not in text
 
 
 def rows_of(server: Server) -> list[float]:
     """That were put, got and acked."""
-    found = parse_metrics(asked(server, "/metrics")[1])
-    return [sample(found, f"canal_instance_{what}_rows", destination="shop") for what in ("put", "get", "ack")]
+    metrics = parse_metrics(asked(server, "/metrics")[1])
+    return [sample(metrics, f"canal_instance_{what}_rows", destination="shop") for what in ("put", "get", "ack")]
 
 
 def test_rows_are_counted_when_they_are_put_got_and_acked(server: Server) -> None:
@@ -119,8 +119,8 @@ def test_rows_are_counted_when_they_are_put_got_and_acked(server: Server) -> Non
     rows = 0
     while (batch := clients.get(CLIENT, BatchSize(3))) is not None:
         for block in batch[1].blocks:
-            found = JsonRowReader(lambda table: table.columns).read_block(block)
-            kinds = [] if found is None else found.column("_change_type").to_pylist()
+            json_rows = JsonRowReader(lambda table: table.columns).read_block(block)
+            kinds = [] if json_rows is None else json_rows.column("_change_type").to_pylist()
             rows += sum(kind != "update_preimage" for kind in kinds)
     assert rows > 3
     assert rows_of(server) == [rows, rows, 0]
@@ -154,12 +154,12 @@ def test_all_metrics_of_canals_panels_are_there(server: Server) -> None:
     batch = clients.get(CLIENT, BatchSize(3), 10)
     assert batch is not None
     clients.ack(CLIENT, batch[0])
-    found = parse_metrics(asked(server, "/metrics")[1])
-    assert sample(found, "canal_instance_parser_mode", destination="shop", parallel="false") == 1
-    (labels,) = [dict(labels) for name, labels in found if name == "canal_instance_store"]
+    metrics = parse_metrics(asked(server, "/metrics")[1])
+    assert sample(metrics, "canal_instance_parser_mode", destination="shop", parallel="false") == 1
+    (labels,) = [dict(labels) for name, labels in metrics if name == "canal_instance_store"]
     assert labels.pop("size").isdecimal()
     assert labels == {"destination": "shop", "batchMode": "MEMSIZE"}
-    names = {name for name, _ in found}
+    names = {name for name, _ in metrics}
     assert names >= {f"canal_instance_{name}" for name in (
         "traffic_delay", "transactions", "received_binlog_bytes", "publish_blocking_time", "sink_blocking_time",
         "store_produce_seq", "store_consume_seq", "store_produce_mem", "store_consume_mem", "put_delay", "get_delay",
@@ -219,10 +219,10 @@ def connected(server: Server) -> socket.socket:
 def answer_to(server: Server, raw: bytes) -> bytes:
     with connected(server) as peer:
         peer.sendall(raw)
-        found = b""
+        received = b""
         while piece := peer.recv(4096):
-            found += piece
-        return found
+            received += piece
+        return received
 
 
 @pytest.mark.parametrize(
@@ -237,9 +237,9 @@ def answer_to(server: Server, raw: bytes) -> bytes:
     ],
 )
 def test_a_request_that_is_none_gets_a_short_answer(server: Server, raw: bytes, code: int) -> None:
-    found = answer_to(server, raw)
-    assert found.startswith(f"HTTP/1.1 {code} ".encode())
-    assert len(found) < 500
+    received = answer_to(server, raw)
+    assert received.startswith(f"HTTP/1.1 {code} ".encode())
+    assert len(received) < 500
     assert asked(server, "/healthz")[0] == 200
 
 
@@ -255,14 +255,14 @@ def test_a_slow_peer_has_a_deadline(server: Server) -> None:
         with socket.create_connection(("127.0.0.1", port.port), timeout=20) as peer:
             begin = time.monotonic()
             peer.settimeout(0.05)
-            found = b""
-            while not found and time.monotonic() < begin + 10:
+            received = b""
+            while not received and time.monotonic() < begin + 10:
                 peer.sendall(b"G")
                 try:
-                    found = peer.recv(4096)
+                    received = peer.recv(4096)
                 except TimeoutError:
                     continue
-            assert found.startswith(b"HTTP/1.1 408")
+            assert received.startswith(b"HTTP/1.1 408")
             assert time.monotonic() - begin < 5
         assert poll_until(lambda: port.open_connections == 0, 10)
     finally:
@@ -272,12 +272,12 @@ def test_a_slow_peer_has_a_deadline(server: Server) -> None:
 def test_many_connections_are_refused_and_the_port_lives(server: Server) -> None:
     port = port_with(server, connections=5, request_s=2.0)
     try:
-        several = [socket.create_connection(("127.0.0.1", port.port), timeout=20) for _ in range(5)]
+        peers = [socket.create_connection(("127.0.0.1", port.port), timeout=20) for _ in range(5)]
         assert poll_until(lambda: port.open_connections == 5, 10)
         with socket.create_connection(("127.0.0.1", port.port), timeout=20) as beyond:
             assert beyond.recv(4096).startswith(b"HTTP/1.1 503")
-        for one in several:
-            one.close()
+        for peer in peers:
+            peer.close()
         assert poll_until(lambda: port.open_connections == 0, 10)
     finally:
         port.stop()

@@ -26,8 +26,8 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(folder: Path) -> Iterator[Server]:
-    with served(settings_with(folder, canal_admin=LOGIN)) as found:
-        yield found
+    with served(settings_with(folder, canal_admin=LOGIN)) as process:
+        yield process
 
 
 def port_of(server: Server) -> int:
@@ -92,11 +92,11 @@ def test_an_instance_is_stopped_and_started(server: Server) -> None:
         assert console.instance("stop") == (0, "1")
         assert console.instance("check") == (0, "0")
         assert console.server("list") == (0, "")
-        with pytest.raises(NotRunningError, match="was stopped by hand"):
+        with pytest.raises(NotRunningError, match="was stopped manually"):
             server.destinations.running_instance("shop")
         code, body = readiness_of(server)
-        assert (code, body["notes"]) == (200, {"shop": "stopped by hand"})
-        assert status_of(server)["instances"][0]["role"] == "stopped by hand"
+        assert (code, body["notes"]) == (200, {"shop": "stopped manually"})
+        assert status_of(server)["instances"][0]["role"] == "stopped manually"
         assert console.instance("start") == (0, "1")
         assert console.instance("start") == (0, "1")
         assert console.instance("check") == (0, "1")
@@ -116,10 +116,10 @@ def test_the_server_is_stopped_and_started(server: Server) -> None:
         assert console.server("stop") == (0, "1")
         assert console.server("check") == (0, "0")
         assert console.instance("check") == (0, "0")
-        assert readiness_of(server)[1]["reasons"] == {"(server)": "it was stopped by hand"}
+        assert readiness_of(server)[1]["reasons"] == {"(server)": "it was stopped manually"}
         with pytest.raises(NotRunningError, match="was stopped with the server"):
             server.destinations.running_instance("shop")
-        with pytest.raises(NotRunningError, match="the server was stopped by hand"):
+        with pytest.raises(NotRunningError, match="the server was stopped manually"):
             server.destinations.start(server.settings.instances[0])
         assert console.server("start") == (0, "1")
         assert console.instance("check") == (0, "1")
@@ -204,12 +204,12 @@ def test_frames_that_are_none_do_no_harm(server: Server) -> None:
     ):
         with socket.create_connection(("127.0.0.1", port_of(server)), timeout=20) as peer:
             peer.sendall(raw)
-            found = b""
+            received = b""
             try:
                 while piece := peer.recv(4096):
-                    found += piece
+                    received += piece
             except ConnectionResetError:
                 pass
-            assert len(found) < 300
+            assert len(received) < 300
     with Console(port_of(server)) as console:
         assert console.server("check") == (0, "1")

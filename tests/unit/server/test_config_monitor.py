@@ -63,7 +63,7 @@ def test_new_changed_gone(scene: Scene, caplog: pytest.LogCaptureFixture) -> Non
     assert scene.epochs == {"a": 2}
     events = [record.getMessage() for record in caplog.records]
     assert "destination removed from config destination=b" in events
-    assert "destination reconciled destination=b step=stop" in events
+    assert "destination configuration applied destination=b action=stop" in events
     scene.write("b", "{epoch: 3}")
     scene.scan()
     assert scene.epochs == {"a": 2, "b": 3}
@@ -82,7 +82,7 @@ def test_what_is_written_differently_and_means_the_same_is_no_change(scene: Scen
     assert scene.runs.calls == [("start", "a")]
 
 
-def test_a_bad_one_stays_as_it_was_until_it_is_mended(scene: Scene) -> None:
+def test_a_bad_one_stays_as_it_was_until_it_is_corrected(scene: Scene) -> None:
     scene.write("a", "{epoch: 1}")
     scene.scan()
     scene.write("a", "{epoch: many}")
@@ -260,13 +260,13 @@ def test_without_scans_it_reads_once(tmp_path: Path) -> None:
 
 
 def test_steps() -> None:
-    one, two = InstanceSettings(epoch=1), InstanceSettings(epoch=2)
-    assert next_step(None, one, False) is ReconcileStep.START
-    assert next_step(one, two, False) is ReconcileStep.RELOAD
-    assert next_step(one, None, False) is ReconcileStep.STOP
-    assert next_step(one, one, False) is None
+    first, two = InstanceSettings(epoch=1), InstanceSettings(epoch=2)
+    assert next_step(None, first, False) is ReconcileStep.START
+    assert next_step(first, two, False) is ReconcileStep.RELOAD
+    assert next_step(first, None, False) is ReconcileStep.STOP
+    assert next_step(first, first, False) is None
     assert next_step(None, None, False) is None
-    assert next_step(one, one, True) is ReconcileStep.STOP
+    assert next_step(first, first, True) is ReconcileStep.STOP
 
 
 def test_tries_are_further_and_further_apart() -> None:

@@ -86,11 +86,11 @@ class Edits(RuleBasedStateMachine):
     def settle(self) -> None:
         self.scan()
         assert poll(lambda: self.monitor.is_reconciled), self.monitor.problems
-        found = {
-            name: one.epoch if one.source.address.startswith("127") else int(one.source.address[2]) + 100
-            for name, one in self.runs.running.items()
+        running = {
+            name: runner.epoch if runner.source.address.startswith("127") else int(runner.source.address[2]) + 100
+            for name, runner in self.runs.running.items()
         }
-        assert found == self.wanted
+        assert running == self.wanted
         bad = {name for name, epoch in self.written.items() if epoch is None}
         assert self.monitor.problems.keys() == bad
         assert self.runs.mistakes == []

@@ -12,7 +12,7 @@ from penstock.config.snapshot import SERVER
 from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.readiness import check_readiness
 from tests.support.recorded_destinations import RecordedDestinations, poll
-from tests.unit.config.test_yaml_file import BOMB
+from tests.support.yaml_texts import BOMB
 
 
 class Breaking:
@@ -52,7 +52,7 @@ def test_a_value_that_cannot_be_read(tmp_path: Path, name: str, text: str) -> No
     shown = SERVER if name == "server" else name
     assert poll(lambda: "is not YAML" in monitor.problems.get(shown, "")), monitor.problems
     assert not check_readiness({}, monitor).is_ready
-    (tmp_path / f"{name}.yml").write_text(good + "\n# mended\n")
+    (tmp_path / f"{name}.yml").write_text(good + "\n# corrected\n")
     assert poll(lambda: not monitor.problems)
     (tmp_path / "b.yml").write_text("epoch: 2")
     assert poll(lambda: {*runs.running} == {"a", "b"})

@@ -23,8 +23,8 @@ def instances(count: int, **changes: object) -> list[InstanceSettings]:
 
 
 def test_two_hundred_instances_do_not_fit_into_a_thousand_and_do_into_more(tmp_path: Path) -> None:
-    several = instances(200, data_dir=tmp_path)
-    small, large = (plan_descriptors(ServerSettings(), several, limit) for limit in (1024, 20_000))
+    settings = instances(200, data_dir=tmp_path)
+    small, large = (plan_descriptors(ServerSettings(), settings, limit) for limit in (1024, 20_000))
     assert (small.is_enough, large.is_enough) == (False, True)
     assert 100 < small.fitting < 200 < large.fitting
     assert "200 INSTANCES" in str(small)
@@ -37,8 +37,8 @@ def test_two_hundred_instances_do_not_fit_into_a_thousand_and_do_into_more(tmp_p
 def test_an_instance_takes_no_more_than_is_estimated(tmp_path: Path) -> None:
     before = count_open_descriptors()
     assert before is not None
-    about = {"data_dir": str(tmp_path / "data"), "store": {"kind": "file"}}
-    settings = settings_with(shop_folder(tmp_path / "logs"), about)
+    options = {"data_dir": str(tmp_path / "data"), "store": {"kind": "file"}}
+    settings = settings_with(shop_folder(tmp_path / "logs"), options)
     with served(settings) as server:
         budget = status_of(server)["server"]["descriptors"]
         opened = count_open_descriptors()

@@ -10,10 +10,10 @@ from penstock.errors import ConfigurationError, PenstockError
 from penstock.server.destinations import Destinations
 from penstock.store import BatchSize, Start
 from penstock.testing import poll_until
+from tests.support.folder_instance import ids_in, settings_of
 from tests.support.shop_log import PRODUCT, written
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
-from tests.unit.instance.test_folder_instance import ids_in, settings_of
 
 CLIENT = 1001
 
@@ -33,9 +33,9 @@ def settings(tmp_path: Path) -> InstanceSettings:
 
 @pytest.fixture
 def destinations() -> Any:
-    found = Destinations()
-    yield found
-    found.stop_all()
+    registry = Destinations()
+    yield registry
+    registry.stop_all()
 
 
 def got(destinations: Destinations, count: int) -> list[int]:

@@ -31,9 +31,9 @@ def test_families_come_once_and_labels_are_escaped() -> None:
 def test_a_histogram_adds_up() -> None:
     out = Exposition()
     out.add_histogram("h", "About h.", (2.5, 10.0), [3, 0, 2], 40.25, of="shop")
-    found = parse_metrics(out.to_text())
-    assert [sample(found, "h_bucket", of="shop", le=bound) for bound in ("2.5", "10", "+Inf")] == [3, 3, 5]
-    assert (sample(found, "h_sum", of="shop"), sample(found, "h_count", of="shop")) == (40.25, 5)
+    metrics = parse_metrics(out.to_text())
+    assert [sample(metrics, "h_bucket", of="shop", le=bound) for bound in ("2.5", "10", "+Inf")] == [3, 3, 5]
+    assert (sample(metrics, "h_sum", of="shop"), sample(metrics, "h_count", of="shop")) == (40.25, 5)
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,12 @@ def test_traffic_is_counted_by_destination() -> None:
     traffic.count_sent("shop", 100, is_empty=False)
     traffic.count_sent("shop", 0, is_empty=True)
     traffic.count_refusal("shop", "GET", 400)
-    found = traffic.counts()["shop"]
-    assert found.packets == {"GET": 3, "ACK": 1}
-    assert found.errors == {400: 1}
-    assert (found.sent_bytes, found.empty_batches) == (100, 1)
-    assert found.latencies == [1, 0, 1, 0, 1]
-    assert found.latency_ms == pytest.approx(7021)
+    counts = traffic.counts()["shop"]
+    assert counts.packets == {"GET": 3, "ACK": 1}
+    assert counts.errors == {400: 1}
+    assert (counts.sent_bytes, counts.empty_batches) == (100, 1)
+    assert counts.latencies == [1, 0, 1, 0, 1]
+    assert counts.latency_ms == pytest.approx(7021)
 
 
 def test_names_that_clients_make_up_take_no_room() -> None:

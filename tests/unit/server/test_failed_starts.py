@@ -16,9 +16,15 @@ from tests.support.recorded_destinations import poll
 def two_destinations(tmp_path: Path, **late: Any) -> ServerSettings:
     """`shop` can be read; `late` is a folder without files, unless more is said of it."""
     (tmp_path / "late").mkdir()
-    about = {"destination": "late", "source": {"path": str(tmp_path / "late"), "poll_s": 0.05}, "start": "earliest"}
+    late_settings = {
+        "destination": "late",
+        "source": {"path": str(tmp_path / "late"), "poll_s": 0.05},
+        "start": "earliest",
+    }
     settings = settings_with(shop_folder(tmp_path / "logs"))
-    return settings.model_validate({**settings.model_dump(), "instances": [about | late, settings.instances[0]]})
+    return settings.model_validate(
+        {**settings.model_dump(), "instances": [late_settings | late, settings.instances[0]]}
+    )
 
 
 def test_a_source_that_cannot_be_reached_does_not_keep_the_others_from_being_served(tmp_path: Path) -> None:
@@ -34,9 +40,9 @@ def test_a_source_that_cannot_be_reached_does_not_keep_the_others_from_being_ser
         code, ready = readiness_of(server)
         assert code == 503
         assert ready["reasons"].keys() == {"late"}
-        about = {one["destination"]: one for one in status_of(server)["instances"]}
-        assert "no log files" in about["late"]["reason"]
-        assert about["shop"]["role"] == "running"
+        instances = {instance["destination"]: instance for instance in status_of(server)["instances"]}
+        assert "no log files" in instances["late"]["reason"]
+        assert instances["shop"]["role"] == "running"
         shop_folder(tmp_path / "late")
         with penstock.connect(server.address, destination="late", retry_timeout_s=60) as there:
             assert there.status()["state"] == "following"

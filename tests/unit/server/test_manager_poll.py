@@ -107,13 +107,17 @@ def instance(host: str) -> str:
 def test_what_the_manager_says(manager: Manager, tmp_path: Path) -> None:
     manager.instances = {"a": instance("db1"), "b": "canal.instance.enableDruid=true", "c": instance("db3")}
     manager.stopped = {"c"}
-    found = of(manager, tmp_path, {"canal.port": "7"}, announce=True, cluster="east", name="one").read()
-    assert found.server.canal.port == 7, "the local file counts for more"
-    assert [*found.instances] == ["a", "b"]
-    one = found.instances["a"].settings
-    assert one is not None
-    assert (one.source.address, one.filter.allow, one.meta_kind) == ("db1:3306", ("shop\\..*",), "memory")
-    assert "enableDruid: true is refused" in str(found.instances["b"].error)
+    snapshot = of(manager, tmp_path, {"canal.port": "7"}, announce=True, cluster="east", name="one").read()
+    assert snapshot.server.canal.port == 7, "the local file counts for more"
+    assert [*snapshot.instances] == ["a", "b"]
+    settings = snapshot.instances["a"].settings
+    assert settings is not None
+    assert (settings.source.address, settings.filter.allow, settings.meta_kind) == (
+        "db1:3306",
+        ("shop\\..*",),
+        "memory",
+    )
+    assert "enableDruid: true is refused" in str(snapshot.instances["b"].error)
     what, query, _ = manager.asked[0]
     assert (what, query) == (
         "server_polling",
@@ -121,7 +125,7 @@ def test_what_the_manager_says(manager: Manager, tmp_path: Path) -> None:
     )
 
 
-def test_only_what_changed_comes_again(manager: Manager, tmp_path: Path) -> None:
+def test_only_what_changed_is_read_again(manager: Manager, tmp_path: Path) -> None:
     manager.instances = {"a": instance("db1"), "b": instance("db2")}
     asking = of(manager, tmp_path)
     first = asking.read()
@@ -131,9 +135,9 @@ def test_only_what_changed_comes_again(manager: Manager, tmp_path: Path) -> None
     assert [is_new for _, _, is_new in manager.asked] == [False] * 4
     manager.instances["b"] = instance("db9")
     manager.asked.clear()
-    found = asking.read()
+    snapshot = asking.read()
     assert [what for what, _, is_new in manager.asked if is_new] == ["instance_polling/b"]
-    changed = {name for name in "ab" if found.instances[name].checksum != first.instances[name].checksum}
+    changed = {name for name in "ab" if snapshot.instances[name].checksum != first.instances[name].checksum}
     assert changed == {"b"}
     del manager.instances["a"]
     assert [*asking.read().instances] == ["b"]
@@ -144,10 +148,10 @@ def test_only_what_changed_comes_again(manager: Manager, tmp_path: Path) -> None
 def test_an_instance_that_cannot_be_had_is_its_own_problem(manager: Manager, tmp_path: Path) -> None:
     manager.instances = {"a": instance("db1")}
     manager.listed = "a,gone,../../etc"
-    found = of(manager, tmp_path).read()
-    assert found.instances["a"].settings is not None
-    assert "has nothing for gone" in str(found.instances["gone"].error)
-    assert found.instances["../../etc"].error
+    snapshot = of(manager, tmp_path).read()
+    assert snapshot.instances["a"].settings is not None
+    assert "has nothing for gone" in str(snapshot.instances["gone"].error)
+    assert snapshot.instances["../../etc"].error
 
 
 @pytest.mark.parametrize(
@@ -189,8 +193,8 @@ def test_files_that_name_a_manager(manager: Manager, tmp_path: Path) -> None:
     local = f"canal.admin.manager={manager.url}\ncanal.admin.passwd={HASH}\ncanal.register.ip=10.0.0.9\ncanal.port=7\n"
     (tmp_path / "canal.properties").write_text(local, encoding="utf-8")
     conf, every_s = open_config_source(tmp_path)
-    found = conf.read()
-    assert ([*found.instances], found.server.canal.port, every_s) == (["a"], 7, 5)
+    snapshot = conf.read()
+    assert ([*snapshot.instances], snapshot.server.canal.port, every_s) == (["a"], 7, 5)
     assert manager.asked[0][1]["ip"] == "10.0.0.9"
     assert not conf.has_changed()
     (tmp_path / "canal.properties").unlink()
@@ -199,11 +203,11 @@ def test_files_that_name_a_manager(manager: Manager, tmp_path: Path) -> None:
     yaml = f"data_dir: /data\ncanal: {{port: 9}}\nmanager: {login}"
     (tmp_path / "server.yml").write_text(yaml, encoding="utf-8")
     conf, every_s = open_config_source(tmp_path / "server.yml")
-    found = conf.read()
-    assert ([*found.instances], found.server.canal.port, every_s) == (["a"], 9, 3)
-    one = found.instances["a"].settings
-    assert one is not None
-    assert (one.meta_kind, str(one.data_dir)) == ("file", "/data")
+    snapshot = conf.read()
+    assert ([*snapshot.instances], snapshot.server.canal.port, every_s) == (["a"], 9, 3)
+    settings = snapshot.instances["a"].settings
+    assert settings is not None
+    assert (settings.meta_kind, str(settings.data_dir)) == ("file", "/data")
     (tmp_path / "server.yml").write_text("scan_s: 2", encoding="utf-8")
     conf, every_s = open_config_source(tmp_path)
     assert (conf.read().server.scan_s, every_s) == (2, 2)

@@ -1,4 +1,4 @@
-"""XA transactions that are prepared are shown to who asks how a server is."""
+"""Prepared XA transactions are shown in the status of a server and in its metrics."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def test_prepared_transactions_are_in_the_status_and_the_metrics(tmp_path: Path)
     log.plain()
     log.prepare("b", 3)
     log.prepare("a", 2)
-    place = log.boundaries[-2]
+    boundary = log.boundaries[-2]
     log.plain()
     folder = tmp_path / "logs"
     folder.mkdir()
@@ -23,17 +23,19 @@ def test_prepared_transactions_are_in_the_status_and_the_metrics(tmp_path: Path)
     with served(settings_with(folder)) as server:
 
         def is_counted() -> bool:
-            (one,) = status_of(server)["instances"]
-            return bool(one["prepared"]) and [found["rows"] for found in one["prepared"]["transactions"]] == [3, 2]
+            (instance,) = status_of(server)["instances"]
+            return bool(instance["prepared"]) and [
+                transaction["rows"] for transaction in instance["prepared"]["transactions"]
+            ] == [3, 2]
 
         assert poll_until(is_counted, 30)
         status = status_of(server)
         prepared = status["instances"][0]["prepared"]
         assert (prepared["count"], prepared["since"]) == (2, 1_700_000_000)
-        assert [one["xid"] for one in prepared["transactions"]] == [xid_text("b"), xid_text("a")]
+        assert [transaction["xid"] for transaction in prepared["transactions"]] == [xid_text("b"), xid_text("a")]
         line = format_status(status).splitlines()[-1]
         assert line.startswith("shop: 2 XA transactions are prepared, the oldest for ")
-        assert line.endswith(f" d: {xid_text('b')} with 3 rows, at {place[0]}:{place[1]}")
+        assert line.endswith(f" d: {xid_text('b')} with 3 rows, at {boundary[0]}:{boundary[1]}")
         samples = parse_metrics(asked(server, "/metrics")[1])
         assert sample(samples, "penstock_instance_prepared_transactions", destination="shop") == 2
         assert sample(samples, "penstock_instance_prepared_oldest_seconds", destination="shop") > 86_400

@@ -15,31 +15,8 @@ from penstock.instance.progress import STUCK_S, unready_reason
 from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.destination import ElectedDestination
 from penstock.server.readiness import check_readiness
+from tests.support.elected import elected
 from tests.support.recorded_destinations import RecordedDestinations, poll
-
-
-class FakeElection:
-    def __init__(self, state: ElectionState, owner: str | None, *, held: bool = False) -> None:
-        self.state, self.owner, self.address, self._held = state, owner, "10.0.0.1:11111", held
-
-    def is_held(self) -> bool:
-        return self._held
-
-
-class FakeElections:
-    def __init__(self, election: FakeElection) -> None:
-        self.election = election
-
-    def join(self, *_: Any) -> Any:
-        return self.election
-
-    def leave(self, *_: Any) -> None: ...
-
-
-def elected(state: ElectionState, owner: str | None, *, held: bool = False, problem: str = "") -> ElectedDestination:
-    made = ElectedDestination(InstanceSettings(), FakeElections(FakeElection(state, owner, held=held)))  # type: ignore[arg-type]
-    made.problem = problem
-    return made
 
 
 @pytest.mark.parametrize(
@@ -55,9 +32,9 @@ def elected(state: ElectionState, owner: str | None, *, held: bool = False, prob
     ],
 )
 def test_an_elected_destination(destination: ElectedDestination, is_ready: bool, text: str) -> None:
-    found = check_readiness({"shop": destination}, None)
-    assert found.is_ready is is_ready
-    assert (found.notes if is_ready else found.unready_reasons) == {"shop": text}
+    readiness = check_readiness({"shop": destination}, None)
+    assert readiness.is_ready is is_ready
+    assert (readiness.notes if is_ready else readiness.unready_reasons) == {"shop": text}
 
 
 def test_a_server_as_a_whole_may_not_be_ready() -> None:
@@ -126,7 +103,7 @@ def test_an_instance_that_does_not_get_on() -> None:
     assert scene.unready_reason == "reconnecting: db1 is gone"
     scene.enter(InstanceState.FAILED, "no log")
     assert scene.unready_reason == "failed: no log"
-    scene.enter(InstanceState.PAUSED, "by hand")
+    scene.enter(InstanceState.PAUSED, "manually")
     assert scene.unready_reason == ""
 
 

@@ -23,9 +23,9 @@ from penstock.server.flight import FlightPort
 from penstock.server.log_ring import LogRing
 from penstock.server.readiness import check_readiness
 from tests.support.admin_support import asked, served, settings_with, shop_folder, status_of
+from tests.support.elected import elected
+from tests.support.folder_instance import settings_of
 from tests.support.recorded_destinations import RecordedDestinations, poll
-from tests.unit.instance.test_folder_instance import settings_of
-from tests.unit.server.test_readiness import elected
 
 LONG_S = 60.0
 
@@ -40,9 +40,9 @@ class Scene:
 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
-    found = Scene()
-    yield found
-    found.destinations.stop_all()
+    new_scene = Scene()
+    yield new_scene
+    new_scene.destinations.stop_all()
 
 
 @pytest.fixture
@@ -171,13 +171,13 @@ def test_canals_clients_are_held_until_a_destination_has_started(scene: Scene, s
     assert not waiting.is_alive()
 
 
-@pytest.mark.parametrize("how", ["gone", "stopped", "dropped", "too long"])
-def test_canals_clients_are_not_held_for_nothing(scene: Scene, how: str) -> None:
-    clients = CanalClients(scene.destinations.running_instance, 0.1 if how == "too long" else LONG_S)
+@pytest.mark.parametrize("ending", ["gone", "stopped", "dropped", "too long"])
+def test_canals_clients_are_not_held_for_nothing(scene: Scene, ending: str) -> None:
+    clients = CanalClients(scene.destinations.running_instance, 0.1 if ending == "too long" else LONG_S)
     is_gone = threading.Event()
     waiting = threading.Thread(target=clients.await_start, args=("shop", is_gone.is_set))
     waiting.start()
-    match how:
+    match ending:
         case "gone":
             is_gone.set()
         case "stopped":
@@ -230,14 +230,14 @@ def test_status_and_metrics_have_what_starts(tmp_path: Path) -> None:
     folder = ConfFolder(conf, 0)
     with served(folder.read().server, folder, 0) as server:
 
-        def about() -> dict[str, Any]:
-            return {one["destination"]: one for one in status_of(server)["instances"]}
+        def instances_by_name() -> dict[str, Any]:
+            return {instance["destination"]: instance for instance in status_of(server)["instances"]}
 
-        assert poll(lambda: server.is_serving and "start failed" in about()["crm"]["reason"])
-        assert about()["crm"]["state"] == "starting"
-        assert about()["crm"]["role"] == "starting"
-        assert "start failed" in about()["crm"]["unready_reason"]
-        assert about()["shop"]["role"] == "running"
+        assert poll(lambda: server.is_serving and "start failed" in instances_by_name()["crm"]["reason"])
+        assert instances_by_name()["crm"]["state"] == "starting"
+        assert instances_by_name()["crm"]["role"] == "starting"
+        assert "start failed" in instances_by_name()["crm"]["unready_reason"]
+        assert instances_by_name()["shop"]["role"] == "running"
         _, text = asked(server, "/metrics")
         assert 'penstock_instance_state{destination="crm",state="starting"} 1' in text
         assert asked(server, "/instances/crm/clients/1001", "DELETE")[0] == 503

@@ -12,7 +12,7 @@ from penstock.binlog.rows.fields import CHANGE_FIELDS
 from penstock.binlog.values.column import Family
 from penstock.errors import SchemaError
 from penstock.model import Column, TableName, TableSchema, WireType
-from penstock.snapshot.as_of import rows_as_of
+from penstock.snapshot.as_of import choose_deciding, rows_as_of
 from penstock.snapshot.chunks import Chunk
 from penstock.snapshot.key_column import KeyColumn
 from penstock.snapshot.key_order import find_inside
@@ -74,28 +74,30 @@ def _never(keys: Any, chunk: Chunk) -> list[bool]:
 @given(
     history=_histories(),
     bounds=st.tuples(st.none() | st.integers(-1, 6), st.none() | st.integers(-1, 6)),
-    places=st.tuples(st.integers(0, 12), st.integers(0, 12), st.integers(0, 12), st.integers(0, 12)),
+    offsets=st.tuples(st.integers(0, 12), st.integers(0, 12), st.integers(0, 12), st.integers(0, 12)),
 )
 def test_rows_at_a_position_are_those_of_the_table_then(
     history: list[tuple[dict[tuple[int, str], int], Changes]],
     bounds: tuple[int | None, int | None],
-    places: tuple[int, int, int, int],
+    offsets: tuple[int, int, int, int],
 ) -> None:
-    low, view, high = sorted(min(place, len(history) - 1) for place in places[:3])
-    position = min(places[3], len(history) - 1)
-    after, until = ((str(limit),) if limit is not None else None for limit in bounds)
-    chunk = Chunk(after, until)
+    low, view, high = sorted(min(offset, len(history) - 1) for offset in offsets[:3])
+    position = min(offsets[3], len(history) - 1)
+    chunk = Chunk(*((str(limit),) if limit is not None else None for limit in bounds))
     before_it = [change for _, changes in history[low:position] for change in changes]
     after_it = [change for _, changes in history[position:high] for change in changes]
-    state = rows_as_of(
-        _rows(history[view][0], chunk),
-        (_changes(before_it), _changes(after_it)),
-        _TABLE,
-        lambda columns: find_inside(columns, chunk, _never),
-    )
     wanted = _rows(history[position][0], chunk)
     order = [("id", "ascending"), ("part", "ascending")]
-    assert state.sort_by(order).to_pylist() == wanted.sort_by(order).to_pylist()
+    every = _changes(before_it), _changes(after_it)
+    deciding = tuple(
+        choose_deciding(part, _TABLE, keeps_last=last) for part, last in zip(every, (True, False), strict=True)
+    )
+    assert all(len({(row["id"], row["part"]) for row in part.to_pylist()}) == part.num_rows for part in deciding)
+    for before, after in (every, deciding):
+        state = rows_as_of(
+            _rows(history[view][0], chunk), (before, after), _TABLE, lambda keys: find_inside(keys, chunk, _never)
+        )
+        assert state.sort_by(order).to_pylist() == wanted.sort_by(order).to_pylist()
 
 
 def test_a_row_that_the_log_does_not_have_whole_is_refused() -> None:

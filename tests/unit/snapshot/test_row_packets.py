@@ -84,8 +84,8 @@ def test_damaged_rows_are_found_and_never_read_beyond(
 ) -> None:
     kinds, rows = table
     raw = bytearray(b"".join(encode_row(kinds, row) for row in rows) + _EOF)
-    for place in data.draw(st.lists(st.integers(0, len(raw) - 1), max_size=4)):
-        raw[place] = data.draw(st.integers(0, 255))
+    for offset in data.draw(st.lists(st.integers(0, len(raw) - 1), max_size=4)):
+        raw[offset] = data.draw(st.integers(0, 255))
     buffer = np.frombuffer(bytes(raw), np.uint8)
     starts, ends = (np.empty(100, np.int32) for _ in range(2))
     count, at, reason = cut_rows(buffer, 0, len(raw), 0, starts, ends)

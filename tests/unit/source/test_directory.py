@@ -18,55 +18,9 @@ from penstock.errors import BinlogError, ConfigurationError, PositionLostError, 
 from penstock.model import GtidSet, Position
 from penstock.source.directory import DirectoryStream
 from penstock.source.folder import list_log_files, open_folder
-from tests.support.shop_log import PRODUCT, written
-from tests.twins.log import LogWriter
-from tests.twins.row import INSERT
+from tests.support.log_folder import FIRST, NAMES, file_of, in_folder, positions, read, rotated, stream_of
+from tests.support.shop_log import written
 from tests.twins.strategy import examples
-
-NAMES = [f"binlog.{number:06}" for number in range(9, 13)]
-FIRST = Position(NAMES[0], 4)
-
-
-def file_of(number: int, count: int, *, is_mariadb: bool = True, is_checksummed: bool = True) -> LogWriter:
-    log = LogWriter(file=f"binlog.{number:06}", is_mariadb=is_mariadb, is_checksummed=is_checksummed).open()
-    log._number = number * 100
-    for row in range(count):
-        log.begin()
-        log.map(7, PRODUCT)
-        log.rows(INSERT, 7, PRODUCT, [[row, "x" * row, None]])
-        log.commit()
-    return log
-
-
-def rotated(number: int, count: int, **changes: bool) -> LogWriter:
-    """Without the rotation that a server makes up for its stream."""
-    log = file_of(number, count, **changes)
-    size = len(log.data)
-    log.rotate(f"binlog.{number + 1:06}")
-    log.data[:] = log.data[: size + int.from_bytes(log.data[size + 9 : size + 13], "little")]
-    return log
-
-
-def in_folder(folder: Path, logs: list[LogWriter]) -> Path:
-    for log, name in zip(logs, NAMES, strict=False):
-        written(log, folder, name)
-    return folder
-
-
-def stream_of(
-    folder: Path, start: Position = FIRST, *, follow: bool = False, trust_ends: bool = True
-) -> DirectoryStream:
-    settings = DirectorySettings(path=str(folder), poll_s=0.001, missing_file_timeout_s=0, trust_ends=trust_ends)
-    return DirectoryStream(settings, start, follow=follow)
-
-
-def places(blocks: list[Block]) -> list[tuple[str, int]]:
-    return [(block.file, at) for block in blocks for at in block.column("position").tolist()]
-
-
-def read(folder: Path, start: Position = FIRST) -> list[Block]:
-    with stream_of(folder, start) as stream:
-        return [block for block in stream if block is not None]
 
 
 @pytest.mark.parametrize("ends_with_rotation", [True, False], ids=["rotated", "stopped"])
@@ -74,11 +28,11 @@ def read(folder: Path, start: Position = FIRST) -> list[Block]:
 def test_files_follow_one_another(tmp_path: Path, ends_with_rotation: bool, is_checksummed: bool) -> None:
     make = rotated if ends_with_rotation else file_of
     logs = [make(number, 3, is_checksummed=is_checksummed) for number in (9, 10)] + [file_of(11, 2)]
-    found = places(read(in_folder(tmp_path, logs)))
-    assert [name for name, _ in found] == [
+    positions_read = positions(read(in_folder(tmp_path, logs)))
+    assert [name for name, _ in positions_read] == [
         name for name, count in zip(NAMES, (3, 3, 2), strict=False) for _ in range(4 * count)
     ]
-    assert found == sorted(found)
+    assert positions_read == sorted(positions_read)
 
 
 @pytest.mark.parametrize("is_mariadb", [True, False])
@@ -86,20 +40,20 @@ def test_it_begins_at_any_transaction(tmp_path: Path, is_mariadb: bool) -> None:
     """As if it had come from the beginning, in the first file and in later ones."""
     logs = [rotated(9, 4, is_mariadb=is_mariadb), rotated(10, 4, is_mariadb=is_mariadb)]
     in_folder(tmp_path, [*logs, file_of(11, 0, is_mariadb=is_mariadb)])
-    whole = places(read(tmp_path))
+    whole = positions(read(tmp_path))
     for log, name in zip(logs, NAMES, strict=False):
         for boundary in log.boundaries:
             start = Position(name, boundary)
-            found = read(tmp_path, start)
-            assert places(found) == [place for place in whole if Position(*place) >= start]
-            assert all(block.server_version for block in found)
+            blocks = read(tmp_path, start)
+            assert positions(blocks) == [position for position in whole if Position(*position) >= start]
+            assert all(block.server_version for block in blocks)
 
 
-def test_gtids_and_epoch_go_on_from_file_to_file(tmp_path: Path) -> None:
+def test_gtids_and_epoch_continue_from_file_to_file(tmp_path: Path) -> None:
     in_folder(tmp_path, [rotated(9, 2), file_of(10, 0), file_of(11, 3)])
     start = Position(NAMES[0], 4, epoch=3, gtids=GtidSet.parse("5-1-900"))
-    found = read(tmp_path, start)
-    last = found[-1].boundary_after(int(found[-1].boundaries[-1]))
+    blocks = read(tmp_path, start)
+    last = blocks[-1].boundary_after(int(blocks[-1].boundaries[-1]))
     assert last.epoch == 3
     assert last.gtids is not None
     assert last.gtids.text == "5-1-1103"
@@ -129,15 +83,15 @@ def growing(source: Path, target: Path, cuts: list[int]) -> Iterator[threading.T
 def test_files_that_grow_in_pieces(tmp_path_factory: pytest.TempPathFactory, cuts: list[int], count: int) -> None:
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("target")
     in_folder(source, [rotated(9, count), rotated(10, count), file_of(11, 2)])
-    whole = places(read(source))
+    whole = positions(read(source))
     (target / NAMES[0]).touch()
-    found = list[Block]()
+    blocks = list[Block]()
     with growing(source, target, cuts), stream_of(target, follow=True) as stream:
         for block in stream:
-            found += [block] if block is not None else []
-            if len(places(found)) >= len(whole):
+            blocks += [block] if block is not None else []
+            if len(positions(blocks)) >= len(whole):
                 stream.stop()
-    assert places(found) == whole
+    assert positions(blocks) == whole
 
 
 def test_it_says_that_it_lives_and_stops(tmp_path: Path) -> None:
@@ -243,21 +197,21 @@ def test_a_url_is_a_folder_too(tmp_path: Path) -> None:
     files = fsspec.filesystem("memory")
     url = f"memory://logs{random.randrange(1 << 30)}"
     in_folder(tmp_path, [rotated(9, 5), file_of(10, 5)])
-    whole = places(read(tmp_path))
+    whole = positions(read(tmp_path))
     files.pipe(f"{url}/{NAMES[0]}", (tmp_path / NAMES[0]).read_bytes())
     data = (tmp_path / NAMES[1]).read_bytes()
     settings = DirectorySettings(path=url, poll_s=0.001)
-    found = list[Block]()
+    blocks = list[Block]()
     with DirectoryStream(settings, FIRST) as stream:
         for block in stream:
-            found += [block] if block is not None else []
+            blocks += [block] if block is not None else []
             if block is None and not files.exists(f"{url}/{NAMES[1]}"):
                 files.pipe(f"{url}/{NAMES[1]}", data[:300])
             elif block is None:
                 files.pipe(f"{url}/{NAMES[1]}", data)
-            if places(found) == whole:
+            if positions(blocks) == whole:
                 stream.stop()
-    assert places(found) == whole
+    assert positions(blocks) == whole
     with (
         pytest.raises(PositionLostError, match=r"has no binlog\.000012"),
         DirectoryStream(settings, Position(NAMES[3], 4)),

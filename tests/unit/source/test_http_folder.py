@@ -13,7 +13,7 @@ from penstock.config import DirectorySettings
 from penstock.errors import ConfigurationError, SourceConnectionError
 from penstock.source.directory import DirectoryStream
 from penstock.source.folder_source import FolderSource
-from tests.unit.source.test_directory import FIRST, NAMES, file_of, in_folder, places, read, rotated
+from tests.support.log_folder import FIRST, NAMES, file_of, in_folder, positions, read, rotated
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -59,7 +59,7 @@ def settings_of(url: str) -> DirectorySettings:
 def test_files_that_grow_are_followed(served: str, tmp_path: Path) -> None:
     source = tmp_path / "whole"
     source.mkdir()
-    expected = places(read(in_folder(source, [rotated(9, 40), file_of(10, 40)])))
+    expected = positions(read(in_folder(source, [rotated(9, 40), file_of(10, 40)])))
     first, second = ((source / name).read_bytes() for name in NAMES[:2])
     (tmp_path / NAMES[0]).write_bytes(first[:2000])
     blocks, steps = [], iter([(NAMES[0], first), (NAMES[1], second[:900]), (NAMES[1], second)])
@@ -69,9 +69,9 @@ def test_files_that_grow_are_followed(served: str, tmp_path: Path) -> None:
                 blocks.append(block)
             elif (step := next(steps, None)) is not None:
                 (tmp_path / step[0]).write_bytes(step[1])
-            elif len(places(blocks)) == len(expected):
+            elif len(positions(blocks)) == len(expected):
                 break
-    assert places(blocks) == expected
+    assert positions(blocks) == expected
 
 
 @pytest.mark.parametrize("served", [Quiet], indirect=True)

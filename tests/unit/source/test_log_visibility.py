@@ -80,7 +80,7 @@ def test_what_lies_before_a_checkpoint_is_committed_after_a_second_unless_a_repl
     assert position.has_reached(end)
 
 
-def test_a_doubt_begins_anew_with_each_end_of_the_log() -> None:
+def test_a_doubt_begins_again_with_each_end_of_the_log() -> None:
     server = FakeMariaDB([*HEAD, *TRANSACTION], 9000)  # an offset of another file
     position = server.position()
     assert not position.has_reached(Position(FILE, 339))

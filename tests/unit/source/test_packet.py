@@ -99,7 +99,7 @@ def test_large_payloads_with_semi_sync() -> None:
 
 
 @pytest.mark.parametrize("size", [LARGEST - 1, LARGEST, LARGEST + 1, 2 * LARGEST])
-def test_payloads_that_go_on_in_the_next_packet(size: int) -> None:
+def test_payloads_that_continue_in_the_next_packet(size: int) -> None:
     """The packet after a full one has no status byte, and may be empty."""
     block = np.arange(256, dtype=np.uint8)
     payload = b"\x00" + np.tile(block, size // 256 + 1).tobytes()[: size - 1]

@@ -90,15 +90,15 @@ def two_transactions() -> LogWriter:
     return log
 
 
-def places(log: LogWriter) -> dict[str, int]:
+def offsets(log: LogWriter) -> dict[str, int]:
     """Of the second transaction's events, by what they are."""
     names = ["gtid", "begin", "map", "rows", "more rows", "end"]
     at = log.boundaries[1] - 4
-    found: dict[str, int] = {}
+    offsets_by_name: dict[str, int] = {}
     for name in names:
-        found[name] = at + 4
+        offsets_by_name[name] = at + 4
         at += int.from_bytes(log.data[at + 9 : at + 13], "little")
-    return found
+    return offsets_by_name
 
 
 def read(server: FakeServer, since: Position | Moment | None, *, follow: bool = False) -> tuple[list[Block], list[str]]:
@@ -109,7 +109,7 @@ def read(server: FakeServer, since: Position | Moment | None, *, follow: bool = 
 @pytest.mark.parametrize("name", ["gtid", "begin", "map", "rows", "more rows", "end"])
 def test_it_begins_between_two_transactions(name: str) -> None:
     server = FakeServer(two_transactions())
-    since = Position(FILE, places(server.log)[name])
+    since = Position(FILE, offsets(server.log)[name])
     blocks, warnings = read(server, since)
     asked = server.asked[-1]
     assert asked == (since if name == "gtid" else Position(FILE, 4))
@@ -137,20 +137,20 @@ def test_a_time_takes_whole_transactions() -> None:
     blocks, _ = read(server, since)
     assert server.asked[-1] == Position(FILE, 4)
     selection = EventSelection(since=since)
-    found = [int(begin) for block in blocks for begin in selection.pick_events(block).column("transaction")]
-    assert set(found) == {log.boundaries[1]}
+    begins = [int(begin) for block in blocks for begin in selection.pick_events(block).column("transaction")]
+    assert set(begins) == {log.boundaries[1]}
 
 
-def test_a_place_beyond_4_gib_is_read_from_the_start_of_its_file() -> None:
+def test_a_position_beyond_4_gib_is_read_from_the_start_of_its_file() -> None:
     server = FakeServer(two_transactions(), gap=5 * GIB)
-    since = Position(FILE, places(server.log)["gtid"] + server.gap)
+    since = Position(FILE, offsets(server.log)["gtid"] + server.gap)
     blocks, warnings = read(server, since)
     assert server.asked == [Position(FILE, 4)]
     (warning,) = warnings
     assert warning.startswith(f"the server cannot be asked for {since}, which is beyond 4 GiB: its file is read from")
     selection = EventSelection(since=since)
-    found = {int(begin) for block in blocks for begin in selection.pick_events(block).column("transaction")}
-    assert found == {since.offset}
+    begins = {int(begin) for block in blocks for begin in selection.pick_events(block).column("transaction")}
+    assert begins == {since.offset}
 
 
 def test_following_from_an_end_beyond_4_gib_shows_nothing_old() -> None:
@@ -161,7 +161,7 @@ def test_following_from_an_end_beyond_4_gib_shows_nothing_old() -> None:
     assert len(warnings) == 1
 
 
-def test_a_place_after_the_end_is_an_error() -> None:
+def test_a_position_after_the_end_is_an_error() -> None:
     server = FakeServer(two_transactions())
     with pytest.raises(PositionLostError, match=r"ahead of the log of db1:3306"):
         read(server, Position(FILE, server.log.position + 1))
@@ -169,7 +169,7 @@ def test_a_place_after_the_end_is_an_error() -> None:
 
 @dataclass
 class ManyFiles:
-    """A server with several files, that takes only places where an event begins."""
+    """A server with several files, that takes only positions where an event begins."""
 
     logs: dict[str, LogWriter]
     address: str = "db1:3306"
@@ -215,11 +215,11 @@ class ManyFiles:
 
 
 def event_starts(log: LogWriter) -> set[int]:
-    found, at = {len(log.data)}, 0
+    starts, at = {len(log.data)}, 0
     while at < len(log.data):
-        found.add(at)
+        starts.add(at)
         at += int.from_bytes(log.data[at + 9 : at + 13], "little")
-    return found
+    return starts
 
 
 def file_of(name: str, opened_s: int, *commits_s: int) -> LogWriter:
@@ -236,14 +236,14 @@ def file_of(name: str, opened_s: int, *commits_s: int) -> LogWriter:
 def test_a_time_is_also_looked_for_before_the_file_that_was_opened_then() -> None:
     """It has the time at which the statement began that made the server open it; others committed before."""
     commits = {1: (1000, [1000]), 2: (1900, [1950, 2100]), 3: (1990, [1990, 2110]), 4: (1990, [1990, 2200])}
-    logs = {f"binlog.00000{i}": file_of(f"binlog.00000{i}", *about[:1], *about[1]) for i, about in commits.items()}
+    logs = {f"binlog.00000{i}": file_of(f"binlog.00000{i}", *times[:1], *times[1]) for i, times in commits.items()}
     since = Moment(2000 * 1_000_000)
     server = ManyFiles(logs)
     log = ServerLog(server, since, print, follow=False)
     assert log.start == Position("binlog.000002", 4)
     selection = EventSelection(since=since)
-    found = [second for block in log for second in selection.pick_events(block).column("timestamp").tolist()]
-    assert sorted(set(found)) == [2100, 2110, 2200]
+    seconds = [second for block in log for second in selection.pick_events(block).column("timestamp").tolist()]
+    assert sorted(set(seconds)) == [2100, 2110, 2200]
     late = ServerLog(server, Moment(2150 * 1_000_000), print, follow=False)
     assert late.start == Position("binlog.000004", 4)
 
@@ -251,15 +251,15 @@ def test_a_time_is_also_looked_for_before_the_file_that_was_opened_then() -> Non
 @pytest.mark.parametrize("refusal", [PositionLostError, BinlogError])
 def test_where_no_event_begins_the_file_is_read_from_its_start(refusal: type[Exception]) -> None:
     server = ManyFiles({FILE: two_transactions()}, refusal=refusal)
-    since = Position(FILE, places(server.logs[FILE])["gtid"] + 3)
+    since = Position(FILE, offsets(server.logs[FILE])["gtid"] + 3)
     log = ServerLog(server, since, print, follow=False)
     assert log.start == Position(FILE, 4)
     selection = EventSelection(since=since)
-    found = [int(place) for block in log for place in selection.pick_events(block).column("position")]
-    assert min(found) > since.offset
+    positions = [int(position) for block in log for position in selection.pick_events(block).column("position")]
+    assert min(positions) > since.offset
 
 
-def test_a_file_or_a_place_that_the_server_does_not_have() -> None:
+def test_a_file_or_a_position_that_the_server_does_not_have() -> None:
     logs = {name: file_of(name, 1000, 1000) for name in ("binlog.000002", "binlog.000003")}
     size = logs["binlog.000002"].position
     with pytest.raises(PositionLostError, match=r"no log file binlog\.000001: it has binlog\.000002 to binlog\.000003"):

@@ -27,8 +27,8 @@ from penstock.source.versions import check_version
     ],
 )
 def test_versions(version: str, verdict: Verdict) -> None:
-    found = check_version(version)
-    assert found.verdict is verdict
-    assert "MySQL 5.7 to 9 and MariaDB 10.5 to 12" in str(found)
-    assert ("penstock binlog" in found.remedy) == (verdict is Verdict.FAIL)
-    assert next(check_variables({"version": version})) == found
+    version_warning = check_version(version)
+    assert version_warning.verdict is verdict
+    assert "MySQL 5.7 to 9 and MariaDB 10.5 to 12" in str(version_warning)
+    assert ("penstock binlog" in version_warning.remedy) == (verdict is Verdict.FAIL)
+    assert next(check_variables({"version": version})) == version_warning

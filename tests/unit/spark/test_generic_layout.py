@@ -45,17 +45,17 @@ def file_of(log: LogWriter, folder: Path) -> Path:
 def changes_in(log: LogWriter, folder: Path, layout: GenericLayout | None = None) -> list[dict[str, Any]]:
     """All changes of the log, by a layout that came from another process."""
     moved: GenericLayout = pickle.loads(pickle.dumps(layout or GenericLayout(EVERYTHING)))  # noqa: S301 - just made
-    found = list[dict[str, Any]]()
+    changes = list[dict[str, Any]]()
     for block in LogFile(file_of(log, folder)):
         for batch in moved.batches(block):
             assert batch.schema == moved.schema
             batch.validate(full=True)
-            found += batch.to_pylist()
-    for change in found:
+            changes += batch.to_pylist()
+    for change in changes:
         change["_key"] = change["_key"] and dict(change["_key"])
         for side in ("before", "after"):
             change[side] = change[side] and json.loads(change[side])
-    return found
+    return changes
 
 
 def shown(changes: Sequence[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
@@ -157,26 +157,26 @@ def test_minimal_images_have_only_what_they_carry_and_the_key_of_the_row_before(
 
 def test_many_tables_come_in_the_order_of_the_log(tmp_path: Path) -> None:
     """Those with many rows, which are read one by one, and those with few, which are read together."""
-    log, place = LogWriter().open(), 0
+    log, row_id = LogWriter().open(), 0
     few = [TableSchema(TableName("shop", f"t{n}"), PRODUCT.columns, ("id",)) for n in range(4)]
     for round_ in range(6):
         log.begin()
         for number, table in enumerate(few):
             log.map(20 + number, table)
-            log.rows(INSERT, 20 + number, table, [[place, "few", None]])
-            place += 1
+            log.rows(INSERT, 20 + number, table, [[row_id, "few", None]])
+            row_id += 1
         for number, table in enumerate((PRODUCT, LINE)):
             log.map(7 + number, table)
             tail = [None] * (len(table.columns) - 2)
-            images = [[place + n // 2, f"{round_}{'x' * 150}", *tail] for n in range(400)]
+            images = [[row_id + n // 2, f"{round_}{'x' * 150}", *tail] for n in range(400)]
             log.rows(UPDATE, 7 + number, table, images)
-            place += 200
+            row_id += 200
         log.commit()
     changes = changes_in(log, tmp_path)
     keys = [change["_key"].get("id") or change["_key"]["order_id"] for change in changes]
-    assert keys == [str(n) for n in range(place)]
-    places = shown(changes, "_seq", "_row")
-    assert places == sorted(places)
+    assert keys == [str(n) for n in range(row_id)]
+    order = shown(changes, "_seq", "_row")
+    assert order == sorted(order)
     assert {change["_table"] for change in changes[:204]} == {*(f"shop.t{n}" for n in range(4)), "shop.product"}
 
 
@@ -205,7 +205,7 @@ def test_only_tables_that_match_the_filter_come(tmp_path: Path) -> None:
     assert {change["_table"] for change in changes_in(shop_log(), tmp_path, layout)} == {"shop.product"}
 
 
-def test_ddl_comes_on_request_in_its_place(tmp_path: Path) -> None:
+def test_ddl_comes_on_request_in_its_order(tmp_path: Path) -> None:
     log = shop_log()
     log.statement("ALTER TABLE product ADD x INT")
     changed(log, INSERT, PRODUCT, [9, "a", None])
@@ -220,8 +220,8 @@ def test_ddl_comes_on_request_in_its_place(tmp_path: Path) -> None:
     nothing = ("_key", "before", "after", "_changed", "_absent", "_partial")
     assert [ddl[name] for name in nothing] == [None] * 6
     assert ddl["_gtid"] == "5-1-5"
-    places = shown(changes, "_seq", "_row")
-    assert places == sorted(places)
+    order = shown(changes, "_seq", "_row")
+    assert order == sorted(order)
     assert "ddl" not in GenericLayout(EVERYTHING).schema.names
 
 
@@ -248,8 +248,8 @@ def test_ddl_comes_on_request_in_its_place(tmp_path: Path) -> None:
 def test_ddl_is_of_the_first_table_that_passes(tmp_path: Path, text: str, table: str | None) -> None:
     log = LogWriter().open()
     log.statement(text)
-    found = changes_in(log, tmp_path, GenericLayout(TableRules.parse(r"shop\..*"), include_ddl=True))
-    assert shown(found, "_table", "ddl") == ([(table, text)] if table else [])
+    changes = changes_in(log, tmp_path, GenericLayout(TableRules.parse(r"shop\..*"), include_ddl=True))
+    assert shown(changes, "_table", "ddl") == ([(table, text)] if table else [])
 
 
 def test_accounts_never_come_and_passwords_are_masked(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_a_table_is_read_again_once_for_each_request_and_its_changes_are_all_del
     assert reading.pending([A], [A]) == {}
     assert reading.advance([A], [A], {"s.a": 6}).tables[A].done == ("5",)
     restarted = reading.advance([A], [A], {"s.a": 7}).tables[A].with_chunks(_plan(["3"]))
-    assert restarted.bounds == [(None, ("3",))], "it begins anew"
+    assert restarted.bounds == [(None, ("3",))], "it begins again"
     first = SnapshotState({A: TableState(done=("5",), key=("id",))})
     heard = first.advance([A], [A], {"s.a": 9})
     assert heard.tables[A].done == ("5",), "it is being read for the first time"

@@ -13,6 +13,7 @@ from penstock.binlog.rows.changes import decode_changes
 from penstock.binlog.rows.fields import arrow_fields_of_table
 from penstock.model import Column, TableName, TableSchema, WireType
 from penstock.spark import struct_rows
+from penstock.spark.change_log import ChangeLog
 from penstock.spark.layout import TableLayout
 from penstock.spark.options import ReadOptions
 from tests.twins.event import MAGIC
@@ -98,6 +99,19 @@ def test_changes_of_several_tables_are_in_one_order(tmp_path: Path) -> None:
     assert names == ["item", "item", "count", "item", "count", "count", "item"]
     assert [row["count"] for row in rows[2:5]] == [{"id": 1, "many": 2**64 - 1}, None, {"id": 1, "many": 5}]
     assert {row["quiet"] for row in rows} == {None}
+
+
+def test_the_blocks_of_a_part_are_decoded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each block costs a decoding of each of its tables."""
+    path, layout = written(tmp_path, *MIXED), layout_of(TABLES)
+    pieces = [piece for block in LogFile(path) for piece in block.split(64)]
+    assert len(pieces) > 3
+    names = ",".join(str(table.name) for table in TABLES)
+    log = ChangeLog(ReadOptions.of({"server": "127.0.0.1:1", "tables": names}))
+    monkeypatch.setattr(log, "read", lambda _: iter(pieces))
+    batches = list(log.read_rows(b"", layout))
+    assert len(batches) == 1
+    assert rows_of(batches) == expected(path)
 
 
 def test_a_block_is_several_batches_where_rows_are_wide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

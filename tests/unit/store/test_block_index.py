@@ -29,8 +29,10 @@ def held_of(first: int, count: int) -> BlockInfo:
 
 
 def facts(held: BlockInfo) -> tuple[object, ...]:
-    places = [(place.file, place.offset, place.timestamp) for place in (held.after, held.start, held.end)]
-    return held.first, held.count, held.base, held.size, *places, held.boundary, held.is_begin
+    positions = [
+        (position.file, position.offset, position.timestamp) for position in (held.after, held.start, held.end)
+    ]
+    return held.first, held.count, held.base, held.size, *positions, held.boundary, held.is_begin
 
 
 @pytest.fixture(autouse=True)
@@ -42,38 +44,38 @@ def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 @examples(200)
 @given(_STEPS)
 def test_it_is_a_list_with_two_ends(steps: list[tuple[str, int]]) -> None:
-    found, model, first = FileBlockIndex(), list[tuple[BlockInfo, int]](), 0
+    index, model, first = FileBlockIndex(), list[tuple[BlockInfo, int]](), 0
     for step, number in steps:
         match step:
             case "append":
                 held = held_of(first, number + 1)
-                found.append(held, (first, number, 5))
+                index.append(held, (first, number, 5))
                 model.append((held, number))
                 first = held.last + 1
             case "first":
                 until = model[min(number, len(model) - 1)][0].last if model else first
                 gone = [held for held, _ in model if held.last <= until]
-                dropped = found.drop_until(until)
+                dropped = index.drop_until(until)
                 assert (facts(dropped) if dropped else None) == (facts(gone[-1]) if gone else None)
                 model = model[len(gone) :]
             case "last" if model:
                 held, _ = model.pop()
-                assert facts(found.drop_last()) == facts(held)
+                assert facts(index.drop_last()) == facts(held)
                 first = held.first
             case "clear":
-                found.clear()
+                index.clear()
                 model.clear()
             case _:
                 pass
-        assert [facts(held) for held in found] == [facts(held) for held, _ in model]
-        assert len(found) == len(model) == found.tail - found.head
-        for place, (held, at) in enumerate(model):
-            assert found.location_of(held) == (held.first, at, 5)
-            assert found.segment_of(found.head + place) == held.first
-            assert found.find(lambda one, held=held: one.last < held.first) == found.head + place
-        assert found.location_of(held_of(first, 1)) is None
+        assert [facts(held) for held in index] == [facts(held) for held, _ in model]
+        assert len(index) == len(model) == index.tail - index.head
+        for offset, (held, at) in enumerate(model):
+            assert index.location_of(held) == (held.first, at, 5)
+            assert index.segment_of(index.head + offset) == held.first
+            assert index.find(lambda info, held=held: info.last < held.first) == index.head + offset
+        assert index.location_of(held_of(first, 1)) is None
         with pytest.raises(StoreError, match="is not in the index"):
-            found[found.tail]
+            index[index.tail]
 
 
 def test_one_that_moves_from_memory_to_files_keeps_its_number() -> None:
@@ -84,7 +86,7 @@ def test_one_that_moves_from_memory_to_files_keeps_its_number() -> None:
     snapshot = IndexSnapshot(joined, threading.Lock())
     for moved in range(7):
         assert [held.first for held in joined] == [held.first for held in snapshot] == list(range(6))
-        assert [joined.find(lambda one, number=number: one.first < number) for number in range(7)] == list(range(7))
+        assert [joined.find(lambda info, number=number: info.first < number) for number in range(7)] == list(range(7))
         if moved < 6:
             files.append(memory.drop_first(), (0, 0, 0))
     files.drop_until(1)
@@ -98,11 +100,11 @@ def test_one_that_moves_from_memory_to_files_keeps_its_number() -> None:
 def test_a_block_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """There may be millions of them that a slow client has not got yet."""
     monkeypatch.undo()
-    found, count = FileBlockIndex(), 50_000
+    index, count = FileBlockIndex(), 50_000
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     for number in range(count):
-        found.append(held_of(number, 1), (0, number, 1))
+        index.append(held_of(number, 1), (0, number, 1))
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (after - before) / count < 150

@@ -27,8 +27,8 @@ from penstock.store import Batch, BatchSize, EventStore, FileStorage, MemoryStor
 from penstock.store.batch import MEMORY_UNIT
 from penstock.store.block_info import memory_bytes
 from penstock.store.block_storage import BlockStorage
-from tests.unit.store.test_store import START, blocks_of, got
-from tests.unit.store.test_store_machine import are_bytes_right
+from tests.support.store_blocks import START, blocks_of, got
+from tests.support.store_model import are_bytes_right
 
 Unit = Literal["items", "memory"]
 Make = Callable[..., EventStore]
@@ -89,8 +89,8 @@ def put(store: EventStore, blocks: list[Block]) -> None:
 
 def is_all_of(batch: Batch, blocks: list[Block]) -> bool:
     """Whether it holds these, one after the other, byte for byte."""
-    found = [(block.start, block.end) for block in batch.blocks]
-    is_same = found == [(block.start, block.end) for block in blocks]
+    ranges = [(block.start, block.end) for block in batch.blocks]
+    is_same = ranges == [(block.start, block.end) for block in blocks]
     return (
         is_same
         and (batch.start, batch.end) == (blocks[0].start, blocks[-1].end)

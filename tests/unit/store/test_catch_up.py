@@ -1,70 +1,17 @@
 """A client that begins before the store: the source's log, then the store, and nothing twice or never."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.events.block import Block
 from penstock.errors import PositionLostError, SourceConnectionError, StoreError
 from penstock.model import Position
 from penstock.store import BatchSize, ClientState, EventStore, MemoryStorage, Start
+from tests.support.store_blocks import ALL, START, blocks_of, got, transaction
+from tests.support.store_log import begun
 from tests.twins.strategy import examples
-from tests.unit.store.test_store import ALL, START, blocks_of, got, transaction
 
 _STEPS = st.lists(st.sampled_from(("get", "get", "ack", "rollback", "put", "put", "free", "break")), max_size=60)
-
-
-@dataclass
-class Log:
-    """All that the source ever wrote."""
-
-    blocks: list[Block]
-    reads: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    while_reading: Callable[[], None] = lambda: None
-    breaks_after: int = -1  # so many blocks, once
-    epoch: int = 0
-    places: dict[Position, Position] = field(default_factory=dict[Position, Position])  # of logs before, in this one
-
-    def translate(self, position: Position) -> Position:
-        return position if position.epoch == self.epoch else self.places[position]
-
-    def find(self, start: Start) -> Position:
-        if start.kind != "time":
-            raise PositionLostError(f"the log has no {start}")
-        late = [block for block in self.blocks if int(block.column("commit_us")[0]) >= start.time_us]
-        return late[0].start if late else self.blocks[-1].end
-
-    def read_log(self, start: Position, end: Position) -> Iterator[Block]:
-        """From a place between two transactions only: elsewhere rows would lack their table maps."""
-        assert start in {START, *(block.start for block in self.blocks), *(block.end for block in self.blocks)}
-        self.reads.append((start.offset, end.offset))
-        self.while_reading()
-        for block in self.blocks:
-            part = block.between(start, end)
-            if not len(part):
-                continue
-            if not self.breaks_after:
-                self.breaks_after = -1
-                raise SourceConnectionError("the connection broke")
-            self.breaks_after -= 1
-            # Its rows come in two pieces.
-            yield part.slice(0, 2)
-            yield part.slice(2, len(part))
-
-
-def begun(count: int) -> tuple[EventStore, Log]:
-    """A store that holds the last of `count` transactions."""
-    log = Log(blocks_of(*[transaction(2)] * count))
-    store = EventStore(MemoryStorage(1 << 20), START, source_log=log)
-    store.add_client("fast")
-    for block in log.blocks:
-        store.put(block)
-    store.ack("fast", got(store, BatchSize(4 * (count - 1)), "fast").end)
-    assert store.first == log.blocks[-1].start
-    return store, log
 
 
 def test_from_the_log_into_the_store() -> None:
@@ -167,9 +114,9 @@ def test_nothing_twice_and_nothing_never(  # noqa: C901 - one case per step
                 store.rollback("late")
                 waiting.clear()
             case "put":
-                more = blocks_of(*[transaction(2)] * (len(log.blocks) + 1))[-1]
-                log.blocks.append(more)
-                store.put(more)
+                next_block = blocks_of(*[transaction(2)] * (len(log.blocks) + 1))[-1]
+                log.blocks.append(next_block)
+                store.put(next_block)
             case "break":
                 log.breaks_after = data.draw(st.integers(0, 4))
             case "free" if (batch := store.get("fast", BatchSize(4))) is not None:

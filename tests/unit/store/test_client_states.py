@@ -5,8 +5,8 @@ import pytest
 from penstock.errors import StoreError
 from penstock.store import BatchSize, EventStore, MemoryStorage, Start
 from penstock.store.client import AheadOfStore, CatchingUp, InStore, Joining, Serving
-from tests.unit.store.test_catch_up import begun
-from tests.unit.store.test_store import START, blocks_of, got, transaction
+from tests.support.store_blocks import START, blocks_of, got, transaction
+from tests.support.store_log import begun
 
 
 def serving(store: EventStore, name: str) -> Serving:

@@ -14,10 +14,10 @@ import pytest
 from penstock.meta import FileMetaBackend
 from penstock.store import BatchSize, EventStore, FileStorage, Start
 from tests.support.crash_writer import CLIENTS, SEGMENT_BYTES, START, STEPS, transaction_at
-from tests.unit.store.test_store_machine import are_bytes_right
+from tests.support.store_model import are_bytes_right
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "10"))  # of each kind; a long run has 500
-FAULTS = [(step, when) for step, several in STEPS.items() for when in several]
+FAULTS = [(step, when) for step, moments in STEPS.items() for when in moments]
 _MAX_LINES = 150
 
 
@@ -26,7 +26,7 @@ class Run:
     """What a process said before it died."""
 
     put: int = 0
-    begin: int = 0  # where capture went on
+    begin: int = 0  # where capture resumed
     got: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: {client: [] for client in CLIENTS})
     acked: dict[int, int] = field(default_factory=dict[int, int])
     kept: dict[int, int] = field(default_factory=dict[int, int])
@@ -74,8 +74,8 @@ def killed(folder: Path, kind: str, seed: int) -> Run:
 
 def cursors_in(folder: Path) -> dict[int, int]:
     """Of a meta.dat that must be whole."""
-    found = {record.client_id: record.cursor for record in FileMetaBackend("d", folder).read_records()}
-    return {client: cursor.position.offset for client, cursor in found.items() if cursor is not None}
+    cursors = {record.client_id: record.cursor for record in FileMetaBackend("d", folder).read_records()}
+    return {client: cursor.position.offset for client, cursor in cursors.items() if cursor is not None}
 
 
 @pytest.mark.slow
@@ -90,7 +90,7 @@ def test_nothing_is_lost(tmp_path: Path, kind: str) -> None:
         if kind != "mixed":
             assert run.begin >= put, "what was put is gone"
         for client, ranges in run.got.items():
-            # Each goes on at its cursor, neither before nor after it, and without a gap.
+            # Each resumes at its cursor, neither before nor after it, and without a gap.
             starts = [start for start, _ in ranges]
             assert starts[:1] in ([], [cursors[client]]), f"seed {seed}: client {client} did not resume where it was"
             assert starts[1:] == [end for _, end in ranges][: len(starts) - 1]
@@ -124,11 +124,11 @@ def check_store(folder: Path, kind: str, put: int, lowest: int) -> None:
 
 
 def boundaries(count: int) -> set[int]:
-    at, found = START.offset, {START.offset}
+    at, offsets = START.offset, {START.offset}
     for _ in range(count):
         at += sum(size for size, _ in transaction_at(at))
-        found.add(at)
-    return found
+        offsets.add(at)
+    return offsets
 
 
 BOUNDARIES = boundaries(60 * max(ROUNDS, 20))

@@ -19,10 +19,9 @@ from penstock.store import (
     MemoryStorage,
     Retention,
 )
+from tests.support.store_blocks import ALL, START, blocks_of, got, transaction
+from tests.support.store_log import Clock, Log, fill
 from tests.twins.strategy import examples
-from tests.unit.store.test_catch_up import Log
-from tests.unit.store.test_idle_eviction import Clock, fill
-from tests.unit.store.test_store import ALL, START, blocks_of, got, transaction
 
 ABSENT_S = 5.0
 _WHO = ("get", "get", "ack", "rollback", "leave", "return", "wait")
@@ -55,11 +54,11 @@ def ack(store: EventStore, name: str, batch: Batch) -> None:
 
 def drain(store: EventStore, name: str) -> list[Batch]:
     """All that it can get now; acked."""
-    found: list[Batch] = []
+    batches: list[Batch] = []
     while (batch := store.get(name, ALL)) is not None:
-        found.append(batch)
+        batches.append(batch)
         ack(store, name, batch)
-    return found
+    return batches
 
 
 def put_all(store: EventStore, blocks: list[Block], name: str) -> None:
@@ -85,7 +84,7 @@ def test_an_absent_client_holds_nothing_and_gets_everything_when_it_returns(bloc
     store.set_connected("2", is_connected=True)
     batches = drain(store, "2")
     assert (batches[0].start, batches[-1].end) == (START, blocks[-1].end)
-    assert all(one.end == other.start for one, other in itertools.pairwise(batches))
+    assert all(batch.end == other.start for batch, other in itertools.pairwise(batches))
     assert store.states()["2"] is ClientState.LIVE
 
 

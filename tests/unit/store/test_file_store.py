@@ -20,10 +20,10 @@ from penstock.store import BatchSize, ClientState, EventStore, FileStorage, Rete
 from penstock.store.block_info import BlockEntries, BlockInfo
 from penstock.store.frame import HEAD_BYTES, decode, encode, is_whole, read_head
 from penstock.store.segment import Segment
+from tests.support.store_blocks import ALL, BEGIN, END, ROWS, START, blocks_of, got, transaction
 from tests.twins.feed import feed, read
 from tests.twins.log import LogWriter
 from tests.twins.strategy import examples, logs
-from tests.unit.store.test_store import ALL, BEGIN, END, ROWS, START, blocks_of, got, transaction
 
 
 def opened(folder: Path, **options: Any) -> tuple[EventStore, FileStorage]:
@@ -35,11 +35,11 @@ def files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.blocks"))
 
 
-def same(one: Block, other: Block) -> bool:
-    about = (one.file, one.server_version, one.tags, dict(one.tables)) == (
+def same(first: Block, other: Block) -> bool:
+    has_same_head = (first.file, first.server_version, first.tags, dict(first.tables)) == (
         other.file, other.server_version, other.tags, dict(other.tables),
     )  # fmt: skip
-    return about and one.checksum == other.checksum and one.events.equals(other.events)
+    return has_same_head and first.checksum == other.checksum and first.events.equals(other.events)
 
 
 @examples(40)
@@ -100,13 +100,13 @@ def test_no_byte_of_a_frame_can_change(is_checksummed: bool) -> None:
 
 
 def test_events_of_another_frame_are_found_out_though_each_is_sound() -> None:
-    one, two = (framed(read(a_log(number))[0]) for number in (1, 2))
-    assert len(one) == len(two)
-    head = read_head(one[:HEAD_BYTES])
+    first, two = (framed(read(a_log(number))[0]) for number in (1, 2))
+    assert len(first) == len(two)
+    head = read_head(first[:HEAD_BYTES])
     assert head is not None
     assert head.has_block_checksum
     assert is_sound(two)
-    assert not is_sound(one[: head.events_at] + two[head.events_at :])
+    assert not is_sound(first[: head.events_at] + two[head.events_at :])
 
 
 def test_events_that_nobody_verified_are_summed_again() -> None:
@@ -121,7 +121,7 @@ def test_events_that_nobody_verified_are_summed_again() -> None:
     assert is_sound(raw)
 
 
-def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_it_resumes_where_it_was(tmp_path: Path) -> None:
     store, storage = opened(tmp_path, segment_bytes=400)
     pieces = blocks_of(*[transaction(3)] * 6)
     for piece in pieces[:4]:
@@ -278,8 +278,8 @@ def test_beyond_the_limit_a_client_is_lost_by_name(tmp_path: Path, limit: Retent
 
 def test_a_full_disk_makes_puts_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store, storage = opened(tmp_path)
-    one, two = blocks_of(*[transaction()] * 2)
-    store.put(one)
+    first, two = blocks_of(*[transaction()] * 2)
+    store.put(first)
     size = storage.size_bytes
     real = os.pwritev
     left = [40]
@@ -295,7 +295,7 @@ def test_a_full_disk_makes_puts_wait(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not store.put(two, timeout_s=0)
     assert not store.put(two, timeout_s=0.01)
     assert store.problem == f"{tmp_path} cannot be written to: No space left on device"
-    assert (storage.size_bytes, store.latest) == (size, one.end)
+    assert (storage.size_bytes, store.latest) == (size, first.end)
     monkeypatch.setattr(os, "pwritev", real)
     assert store.put(two, timeout_s=0)
     assert store.problem == ""
@@ -317,8 +317,8 @@ def test_when_it_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, poli
 
 def test_an_incomplete_transaction_is_cut_off_the_file(tmp_path: Path) -> None:
     store, storage = opened(tmp_path)
-    one, two, three = blocks_of([*transaction(), (10, BEGIN)], [(10, ROWS)], [(10, END)])
-    store.put([one, two])
+    first, two, three = blocks_of([*transaction(), (10, BEGIN)], [(10, ROWS)], [(10, END)])
+    store.put([first, two])
     storage.close()
     store, storage = opened(tmp_path)
     boundary = Position(START.file, 34)

@@ -15,7 +15,8 @@ from penstock.disk import WriteWarnings
 from penstock.errors import MetaError
 from penstock.meta import FileMetaBackend, PersistentMetaManager
 from penstock.store import EventStore, FileStorage, TieredStorage
-from tests.unit.store.test_store import START, blocks_of, transaction
+from penstock.testing import poll_until
+from tests.support.store_blocks import START, blocks_of, transaction
 
 _TRIES = 20
 _DEADLINE_S = 30.0
@@ -35,10 +36,7 @@ class FullDisk:
 
 
 def poll(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + _DEADLINE_S
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return condition()
+    return poll_until(condition, _DEADLINE_S)
 
 
 @pytest.fixture

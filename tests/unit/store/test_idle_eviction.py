@@ -1,4 +1,4 @@
-"""A client that keeps its place itself holds up nobody: it is evicted, and resumes from the source's log."""
+"""A client that keeps its position itself holds up nobody: it is evicted, and resumes from the source's log."""
 
 from collections.abc import Callable
 
@@ -7,18 +7,10 @@ import pytest
 from penstock.binlog.events.block import Block
 from penstock.errors import StoreError
 from penstock.store import BatchSize, ClientState, EventStore, MemoryStorage, Start
-from tests.unit.store.test_catch_up import Log
-from tests.unit.store.test_store import ALL, START, blocks_of, got, transaction
+from tests.support.store_blocks import ALL, START, blocks_of, got, transaction
+from tests.support.store_log import Clock, Log, fill
 
 SILENT_S = 5.0
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -37,13 +29,6 @@ def store(blocks: list[Block], clock: Callable[[], float]) -> EventStore:
     return EventStore(MemoryStorage(1 << 20, slots=8), START, source_log=Log(blocks), clock=clock)
 
 
-def fill(store: EventStore, blocks: list[Block]) -> list[Block]:
-    """Until there is no room; gives what is left."""
-    while blocks and store.put(blocks[0], timeout_s=0):
-        blocks = blocks[1:]
-    return blocks
-
-
 def test_capture_waits_for_one_that_reads(store: EventStore, blocks: list[Block], clock: Clock) -> None:
     store.add_client("stream", evict_after_s=SILENT_S)
     left = fill(store, blocks)
@@ -56,7 +41,7 @@ def test_capture_waits_for_one_that_reads(store: EventStore, blocks: list[Block]
     assert store.states() == {"stream": ClientState.LIVE}
 
 
-def test_one_that_is_silent_gives_way_and_goes_on_from_the_log(
+def test_one_that_is_silent_is_evicted_and_resumes_from_the_log(
     store: EventStore, blocks: list[Block], clock: Clock
 ) -> None:
     store.add_client("stream", evict_after_s=SILENT_S)
@@ -91,7 +76,7 @@ def test_alone_it_loses_nothing(store: EventStore, blocks: list[Block], clock: C
     assert got(store, name="stream").start == START
 
 
-def test_one_gives_way_to_another_that_has_nothing_left(store: EventStore, blocks: list[Block]) -> None:
+def test_one_is_evicted_for_another_that_has_nothing_left(store: EventStore, blocks: list[Block]) -> None:
     store.add_client("stream", evict_after_s=SILENT_S)
     store.add_client("1")
     left = fill(store, blocks)
@@ -127,3 +112,20 @@ def test_a_reader_that_does_not_come_back_is_forgotten(store: EventStore, blocks
     store.forget_idle_clients("readers/", 5 * SILENT_S)
     assert sorted(store.states()) == ["readers/here", "stream"]
     assert store.first == blocks[0].end
+
+
+def test_a_reader_that_is_renewed_is_not_forgotten_but_still_evicted(
+    store: EventStore, blocks: list[Block], clock: Clock
+) -> None:
+    """It works on a long batch and asks for nothing: what it has not acked stays, until the store has no room."""
+    store.add_client("readers/busy", wants_whole=True, reads_log=True, evict_after_s=SILENT_S)
+    left = fill(store, blocks)
+    for _ in range(20):
+        clock.now += SILENT_S
+        assert store.renew_client("readers/busy")
+        store.forget_idle_clients("readers/", 5 * SILENT_S)
+    assert store.first == blocks[0].start
+    store.put(left[0], timeout_s=0)
+    assert store.states()["readers/busy"] is ClientState.LOST
+    assert not store.renew_client("readers/busy")
+    assert not store.renew_client("readers/never")

@@ -13,8 +13,8 @@ from penstock.model import Position
 from penstock.store import BatchSize, EventStore, FileStorage, MemoryStorage, Start, TieredStorage
 from penstock.store.block_info import BlockEntries, BlockInfo
 from penstock.store.segment import Segment
-from tests.unit.store.test_catch_up import Log, begun
-from tests.unit.store.test_store import ALL, BEGIN, END, ROWS, START, blocks_of, got, transaction
+from tests.support.store_blocks import ALL, BEGIN, END, ROWS, START, blocks_of, got, transaction
+from tests.support.store_log import Log, begun
 
 
 class Interrupted(MemoryStorage):
@@ -25,19 +25,19 @@ class Interrupted(MemoryStorage):
         self.meanwhile: Callable[[], object] | None = None
 
     def entries(self, held: BlockInfo) -> BlockEntries:
-        found = super().entries(held)
+        entries_read = super().entries(held)
         if self.meanwhile is not None:
             happen, self.meanwhile = self.meanwhile, None
             happen()
-        return found
+        return entries_read
 
 
 def test_a_transaction_goes_while_it_is_got() -> None:
     storage = Interrupted()
     store = EventStore(storage, START)
     store.add_client("one")
-    one, two = blocks_of(transaction(), [(10, BEGIN), (10, ROWS)])
-    store.put(one)
+    first, two = blocks_of(transaction(), [(10, BEGIN), (10, ROWS)])
+    store.put(first)
     store.ack("one", got(store).end)
     store.put(two)
     storage.meanwhile = store.discard_incomplete
@@ -94,11 +94,11 @@ def test_the_connection_breaks_while_a_client_reads_the_log(moment: int) -> None
 def test_an_ack_comes_while_the_last_batch_from_the_log_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     store, _ = begun(4)
     store.add_client("late", Start.at(START))
-    one, two = (got(store, BatchSize(4), "late") for _ in range(2))
+    first, two = (got(store, BatchSize(4), "late") for _ in range(2))
     client: Any = store._registry.clients["late"]
     origin = store._index.origin
     client.join(origin, origin)  # as when the store waits for it
-    store.ack("late", one.end)
+    store.ack("late", first.end)
 
     class Noting(deque[Any]):
         def append(self, item: Any) -> None:
@@ -152,11 +152,11 @@ def test_a_slow_read_ends_when_others_are_there_already(tmp_path: Path, monkeypa
     real = Segment.entries
 
     def slow(self: Segment, at: int, length: int) -> BlockEntries | None:
-        found = real(self, at, length)
+        data = real(self, at, length)
         monkeypatch.setattr(Segment, "entries", real)
         store.discard_incomplete()
         store.put(whole.slice(3, len(whole)))
-        return found
+        return data
 
     monkeypatch.setattr(Segment, "entries", slow)
     batch = got(store)
@@ -204,7 +204,7 @@ def test_a_block_that_all_ack_while_it_moves_leaves_nothing(tmp_path: Path) -> N
     assert not len(FileStorage(tmp_path, sync="none").blocks)
 
 
-def test_one_that_is_taken_away_while_it_moves_comes_again_from_the_source(tmp_path: Path) -> None:
+def test_one_that_is_taken_away_while_it_moves_is_read_again_from_the_source(tmp_path: Path) -> None:
     store, files, storage = mixed(tmp_path)
     whole, part = blocks_of(transaction(), [(10, BEGIN), (10, ROWS)])
     store.put([whole, part])
@@ -284,7 +284,7 @@ def got_after(store: EventStore, name: str) -> Position:
     return batch.start
 
 
-def test_one_that_joins_inside_a_transaction_gets_it_in_pieces_when_it_comes_again() -> None:
+def test_one_that_joins_inside_a_transaction_gets_it_in_pieces_when_it_rejoins() -> None:
     """It has acked nothing of it; waiting for its end would be for ever, when it is larger than the ring."""
     store = EventStore(MemoryStorage(1 << 20, slots=4), START)
     store.add_client("one")

@@ -45,10 +45,10 @@ def run(namespace: list[str], tmp_path: Path) -> Run:
 
 
 class TestFullFileStore:
-    def test_puts_wait_and_go_on_when_acks_make_room(self, run: Run) -> None:
+    def test_puts_wait_and_continue_when_acks_make_room(self, run: Run) -> None:
         run("full_until_acked")
 
-    def test_puts_wait_and_go_on_when_the_disk_grows(self, run: Run) -> None:
+    def test_puts_wait_and_continue_when_the_disk_grows(self, run: Run) -> None:
         run("full_until_larger")
 
     def test_it_is_opened_while_the_disk_is_full(self, run: Run) -> None:
@@ -69,7 +69,7 @@ class TestFullFileStore:
 
 
 class TestReadOnly:
-    def test_puts_wait_and_go_on(self, run: Run) -> None:
+    def test_puts_wait_and_continue(self, run: Run) -> None:
         run("read_only_for_a_while")
 
     @pytest.mark.parametrize("kind", ["file", "mixed"])
@@ -100,7 +100,7 @@ class TestMixedStore:
     def test_a_slow_client_makes_puts_wait_and_a_fast_one_does_not_notice(self, run: Run) -> None:
         run("mixed_waits", "full", "read-only")
 
-    def test_puts_go_on_when_acks_make_room(self, run: Run) -> None:
+    def test_puts_continue_when_acks_make_room(self, run: Run) -> None:
         run("mixed_until_acked")
 
     def test_it_is_stopped_while_the_disk_is_full(self, run: Run) -> None:

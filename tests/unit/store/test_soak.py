@@ -16,8 +16,8 @@ from penstock.errors import PositionLostError, SourceConnectionError, StoreError
 from penstock.model import Position
 from penstock.store import Batch, BatchSize, EventStore, FileStorage, MemoryStorage, Start, TieredStorage
 from penstock.store.block_storage import BlockStorage
+from tests.support.store_blocks import BEGIN, END, ROWS, START
 from tests.twins.blocks import block_of
-from tests.unit.store.test_store import BEGIN, END, ROWS, START
 
 _COUNT = 4000  # events of the log
 _DEADLINE_S = 120.0
@@ -32,8 +32,8 @@ class Source:
         self.boundaries = {at}
         while len(self.events) < _COUNT:
             rows = chance.choice([0, 1, 1, 2, 5, 30])
-            several = [(12, BEGIN), *[(chance.choice([10, 50]), ROWS)] * rows, (11, END)]
-            for size, entry in [(20, int(Entry.DDL))] if chance.random() < 0.03 else several:
+            events = [(12, BEGIN), *[(chance.choice([10, 50]), ROWS)] * rows, (11, END)]
+            for size, entry in [(20, int(Entry.DDL))] if chance.random() < 0.03 else events:
                 self.events.append((size, entry))
                 self.starts.append(at)
                 at += size
@@ -84,7 +84,7 @@ class Consumer:
         deadline = time.monotonic() + _DEADLINE_S
         while self._safe < self._source.end:
             assert time.monotonic() < deadline, f"{self._name} stands still at {self._at}, acked {self._safe}"
-            action = self._chance.choices((self._get, self._ack, self._roll_back, self._come_again), (60, 35, 4, 1))[0]
+            action = self._chance.choices((self._get, self._ack, self._roll_back, self._rejoin), (60, 35, 4, 1))[0]
             try:
                 action()
             except SourceConnectionError:
@@ -100,7 +100,7 @@ class Consumer:
         if seen[0] != self._at:  # what was not complete, or not acked, is redelivered
             assert self._safe <= seen[0] < self._at, f"{self._name} missed {self._at} to {seen[0]}"
             assert seen[0] in self._source.boundaries | {self._acked}
-            self._outstanding = [one for one in self._outstanding if one.end.offset <= seen[0]]
+            self._outstanding = [outstanding for outstanding in self._outstanding if outstanding.end.offset <= seen[0]]
         first = self._source.index[seen[0]]
         assert seen == self._source.starts[first : first + len(seen)]
         self._at = batch.end.offset
@@ -127,7 +127,7 @@ class Consumer:
         self._outstanding.clear()
         self._at = max(self._at, self._acked) + 1  # from anywhere before that on
 
-    def _come_again(self) -> None:
+    def _rejoin(self) -> None:
         self._store.forget_client(self._name)
         self._outstanding.clear()
         time.sleep(0.02 * self._chance.random())
@@ -165,7 +165,7 @@ def test_everybody_sees_the_whole_log(kind: str, seed: int, tmp_path: Path) -> N
             pool.submit(Consumer(name, source, store, seed + number).run) for number, name in enumerate(names, 1)
         ]
         try:
-            for one in running:
-                one.result(_DEADLINE_S)
+            for thread in running:
+                thread.result(_DEADLINE_S)
         finally:
             store.stop()

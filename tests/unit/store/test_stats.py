@@ -2,7 +2,7 @@
 
 from penstock.store import ClientState, EventStore, MemoryStorage
 from penstock.store.client_registry import IDLE_S
-from tests.unit.store.test_store import ALL, START, blocks_of, got, store_of, transaction
+from tests.support.store_blocks import ALL, START, blocks_of, got, store_of, transaction
 
 
 def test_who_has_acked_least_holds_the_oldest() -> None:
@@ -13,9 +13,9 @@ def test_who_has_acked_least_holds_the_oldest() -> None:
     store.ack("two", batch.end)
     stats = store.stats()
     assert stats.holders == ["one"]
-    one, two = stats.clients
-    assert (one.waiting_entries, two.waiting_entries) == (9, 0)
-    assert one.waiting_bytes == stats.put_bytes - stats.acked_bytes > two.waiting_bytes == 0
+    first, two = stats.clients
+    assert (first.waiting_entries, two.waiting_entries) == (9, 0)
+    assert first.waiting_bytes == stats.put_bytes - stats.acked_bytes > two.waiting_bytes == 0
     assert (stats.put, stats.acked) == (8, -1)
     assert stats.stored_bytes == store.size_bytes
     store.ack("one", got(store).end)
@@ -39,6 +39,6 @@ def test_to_be_counted_is_no_sign_of_life() -> None:
     store = EventStore(MemoryStorage(1 << 20), START, clock=lambda: now)
     store.add_client("one")
     now = IDLE_S + 1
-    (one,) = store.stats().clients
-    (one,) = store.stats().clients
-    assert (one.state, one.idle_s) == (ClientState.IDLE, IDLE_S + 1)
+    (client,) = store.stats().clients
+    (client,) = store.stats().clients
+    assert (client.state, client.idle_s) == (ClientState.IDLE, IDLE_S + 1)

@@ -8,48 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penstock.binlog.events.block import Block
 from penstock.binlog.events.event_columns import EVENT_INDEX_BYTES
-from penstock.binlog.events.layout import Entry
 from penstock.errors import PositionLostError, SourceConnectionError, StoreError
 from penstock.model import Position
 from penstock.store import Batch, BatchSize, ClientState, EventStore, MemoryStorage, Start
 from penstock.store.block_info import BlockEntries, BlockInfo, memory_bytes
 from penstock.store.client_registry import IDLE_S
+from tests.support.store_blocks import ALL, BEGIN, DDL, END, OTHER, ROWS, START, blocks_of, got, store_of, transaction
 from tests.twins.blocks import block_of
 
-START = Position("binlog.000001", 4)
 _DEADLINE_S = 20.0
 _TOO_LONG_S = 100 * _DEADLINE_S
-OTHER, BEGIN, ROWS, DDL, END = Entry
-ALL = BatchSize(1 << 30)
-
-
-def blocks_of(*contents: list[tuple[int, int]]) -> list[Block]:
-    at, found = 4, list[Block]()
-    for number, events in enumerate(contents):
-        block, _ = block_of(events, start=at, time_us=number * 1000)
-        found.append(block)
-        at = block.end.offset
-    return found
-
-
-def transaction(rows: int = 1) -> list[tuple[int, int]]:
-    return [(10, BEGIN), *[(10, ROWS)] * rows, (10, END)]
-
-
-def store_of(*contents: list[tuple[int, int]], limit_bytes: int = 1 << 20, slots: int | None = None) -> EventStore:
-    store = EventStore(MemoryStorage(limit_bytes, slots=slots), START)
-    store.add_client("one")
-    for block in blocks_of(*contents):
-        assert store.put(block, timeout_s=0)
-    return store
-
-
-def got(store: EventStore, size: BatchSize = ALL, name: str = "one", *, is_ddl_alone: bool = False) -> Batch:
-    batch = store.get(name, size, is_ddl_alone=is_ddl_alone)
-    assert batch is not None
-    return batch
 
 
 def test_slots_are_a_power_of_two() -> None:
@@ -66,9 +35,9 @@ def test_a_batch_has_at_least_one(count: int) -> None:
 class TestPut:
     def test_a_full_ring_refuses_in_entries_and_in_bytes(self) -> None:
         size = memory_bytes(3 * (10 + EVENT_INDEX_BYTES), 3)
-        one, two, three = blocks_of(*[transaction()] * 3)
+        first, two, three = blocks_of(*[transaction()] * 3)
         for store in (store_of(limit_bytes=2 * size), store_of(slots=8)):
-            assert store.put(one)
+            assert store.put(first)
             assert store.put(two)
             assert not store.put(three, timeout_s=0)
             assert not store.put(three, timeout_s=0.01)
@@ -87,10 +56,10 @@ class TestPut:
 
     def test_an_event_larger_than_the_whole_ring_has_room_when_there_is_nothing_else(self) -> None:
         store = store_of([(5000, ROWS)], limit_bytes=1024)
-        (_, more) = blocks_of([(5000, ROWS)], [(10, END)])
-        assert not store.put(more, timeout_s=0)
+        (_, block) = blocks_of([(5000, ROWS)], [(10, END)])
+        assert not store.put(block, timeout_s=0)
         store.ack("one", got(store).end)
-        assert store.put(more, timeout_s=0)
+        assert store.put(block, timeout_s=0)
 
     def test_a_transaction_larger_than_the_ring_flows_through_in_pieces(self) -> None:
         pieces = blocks_of([(10, BEGIN), (10, ROWS)], *[[(10, ROWS)] * 2] * 20, [(10, END)])
@@ -144,15 +113,15 @@ class TestGet:
 
     def test_blocking_waits_for_a_full_batch_and_timed_takes_what_is_there(self) -> None:
         store = store_of([(10, ROWS)] * 3)
-        found = list[Batch | None]()
-        waiting = threading.Thread(target=lambda: found.append(store.get("one", BatchSize(4), None)), daemon=True)
+        batches = list[Batch | None]()
+        waiting = threading.Thread(target=lambda: batches.append(store.get("one", BatchSize(4), None)), daemon=True)
         waiting.start()
         waiting.join(0.05)
         assert waiting.is_alive()
-        (_, more) = blocks_of([(10, ROWS)] * 3, [(10, ROWS)])
-        store.put(more)
+        (_, block) = blocks_of([(10, ROWS)] * 3, [(10, ROWS)])
+        store.put(block)
         waiting.join(_DEADLINE_S)
-        assert [batch and batch.end_sequence for batch in found] == [3]
+        assert [batch and batch.end_sequence for batch in batches] == [3]
         store.rollback("one")
         assert store.get("one", BatchSize(100), 0.01) is not None
 
@@ -229,7 +198,7 @@ class TestAck:
 
 
 class TestRollback:
-    def test_half_rolled_back_comes_again(self) -> None:
+    def test_half_rolled_back_is_redelivered(self) -> None:
         store = store_of(*[[(10, ROWS)]] * 16)
         first = got(store, BatchSize(8))
         store.rollback("one")
@@ -251,15 +220,15 @@ class TestRollback:
     def test_it_wakes_who_waits(self) -> None:
         store = store_of([(10, ROWS)])
         got(store)
-        found = list[Batch | None]()
+        batches = list[Batch | None]()
         waiting = threading.Thread(
-            target=lambda: found.append(store.get("one", BatchSize(1), _TOO_LONG_S)), daemon=True
+            target=lambda: batches.append(store.get("one", BatchSize(1), _TOO_LONG_S)), daemon=True
         )
         waiting.start()
         waiting.join(0.05)
         store.rollback("one")
         waiting.join(_DEADLINE_S)
-        assert [batch is not None for batch in found] == [True]
+        assert [batch is not None for batch in batches] == [True]
 
 
 class TestClients:
@@ -291,7 +260,7 @@ class TestClients:
         with pytest.raises(PositionLostError, match=says):
             store_of(transaction()).add_client("two", start)
 
-    def test_one_that_is_there_goes_on(self) -> None:
+    def test_one_that_is_there_resumes(self) -> None:
         store = store_of(*[transaction()] * 2)
         got(store, BatchSize(3))
         assert store.add_client("one", Start.latest()) == Position(START.file, 34)
@@ -312,9 +281,9 @@ class TestPositions:
         store.ack("one", got(store, BatchSize(2)).end)
         assert store.first == Position(START.file, 34)
         assert store.read(Position(START.file, 24), store.latest) is None
-        found = store.read(store.first, store.latest)
-        assert found is not None
-        assert [len(block) for block in found] == [3]
+        blocks = store.read(store.first, store.latest)
+        assert blocks is not None
+        assert [len(block) for block in blocks] == [3]
 
     def test_max_bytes_counts_bytes_of_the_log(self) -> None:
         store = store_of(*[[(30, BEGIN), (60, ROWS), (10, END)]] * 3)
@@ -322,9 +291,9 @@ class TestPositions:
             assert store.find_batch_end(START, most).offset == 4 + expected
 
     def test_what_lies_before_the_start_does_not_count(self) -> None:
-        one, two, three = blocks_of([*transaction(), *transaction()], transaction(), transaction())
+        first, two, three = blocks_of([*transaction(), *transaction()], transaction(), transaction())
         store = EventStore(MemoryStorage(1 << 20), START)
-        store.put([one, two, three])
+        store.put([first, two, three])
         assert store.find_batch_end(Position(START.file, 34), 90) == three.end
 
     def test_the_next_boundary_may_be_blocks_away(self) -> None:
@@ -385,15 +354,15 @@ def test_a_producer_waits_for_its_consumers_and_nothing_is_lost(whole: bool) -> 
         store.add_client(name, wants_whole=whole)
 
     def consume(name: str) -> None:
-        seen[name] = found = []
-        while not found or found[-1] < pieces[-1].column("position")[-1]:
-            batch = store.get(name, BatchSize(len(found) % 5 + 1), 0.1)
-            if batch is not None and len(found) % 11 == 3 and not whole:
+        seen[name] = offsets = []
+        while not offsets or offsets[-1] < pieces[-1].column("position")[-1]:
+            batch = store.get(name, BatchSize(len(offsets) % 5 + 1), 0.1)
+            if batch is not None and len(offsets) % 11 == 3 and not whole:
                 store.rollback(name)
                 batch = store.get(name, BatchSize(3), 0.1)
             if batch is None:
                 continue  # at the end of the log no batch gets full
-            found += [int(offset) for block in batch.blocks for offset in block.column("position")]
+            offsets += [int(offset) for block in batch.blocks for offset in block.column("position")]
             store.ack(name, batch.end, batch.end_sequence)
 
     threads = [threading.Thread(target=consume, args=(name,), daemon=True) for name in names]
@@ -412,13 +381,13 @@ class TestComingAgain:
     """A client with a cursor, at a store that a crash has left behind it."""
 
     def test_it_does_not_get_again_what_it_has_acked(self) -> None:
-        one, two, three = blocks_of(*[transaction()] * 3)
+        first, two, three = blocks_of(*[transaction()] * 3)
         store = EventStore(MemoryStorage(1 << 20), START)
         assert store.add_client("one", Start.cursor(two.end)) == START
         assert store.get("one", ALL) is None
-        store.put(one)
+        store.put(first)
         assert store.get("one", ALL) is None
-        assert store.acked == one.end
+        assert store.acked == first.end
         store.put([two, three])
         batch = got(store)
         assert (batch.start, batch.end) == (two.end, three.end)
@@ -431,24 +400,24 @@ class TestComingAgain:
         assert got(store).start == Position(START.file, 34)
 
     def test_a_cursor_inside_a_transaction_gets_all_of_it_again(self) -> None:
-        one, two = blocks_of(*[transaction()] * 2)
+        first, two = blocks_of(*[transaction()] * 2)
         store = EventStore(MemoryStorage(1 << 20), START)
         store.add_client("one", Start.cursor(Position(START.file, two.start.offset + 10)))
-        store.put([one, two])
-        assert got(store).start == one.end
+        store.put([first, two])
+        assert got(store).start == first.end
 
     def test_one_that_the_store_has_is_a_start_like_others(self) -> None:
         store = store_of(transaction(), transaction())
         assert store.add_client("two", Start.cursor(Position(START.file, 34))) == Position(START.file, 34)
 
     def test_others_need_not_wait(self) -> None:
-        one, two = blocks_of(*[transaction()] * 2)
+        first, two = blocks_of(*[transaction()] * 2)
         store = EventStore(MemoryStorage(1 << 20), START)
         store.add_client("ahead", Start.cursor(two.end))
         store.add_client("other")
-        store.put(one)
-        assert got(store, name="other").end == one.end
-        store.ack("other", one.end)
+        store.put(first)
+        assert got(store, name="other").end == first.end
+        store.ack("other", first.end)
         assert store.size_bytes == 0
 
 
@@ -474,8 +443,8 @@ class TestAcked:
 
 def test_a_store_can_begin_elsewhere() -> None:
     store = EventStore(MemoryStorage(1 << 20), START)
-    one, two = blocks_of(*[transaction()] * 2)
-    store.put(one)
+    first, two = blocks_of(*[transaction()] * 2)
+    store.put(first)
     store.restart_at(two.start)
     assert (store.first, store.latest, store.size_bytes) == (two.start, two.start, 0)
     store.add_client("one")
@@ -487,24 +456,24 @@ def test_a_store_can_begin_elsewhere() -> None:
 
 def test_one_that_can_read_the_log_makes_no_transaction_stay_as_a_whole() -> None:
     """It would have to have room in memory, however large it is."""
-    one, *pieces, end = blocks_of(transaction(), [(10, BEGIN)], *[[(10, ROWS)] * 8] * 50, [(10, END)])
+    first, *pieces, end = blocks_of(transaction(), [(10, BEGIN)], *[[(10, ROWS)] * 8] * 50, [(10, END)])
     limit = 3 * memory_bytes(8 * (10 + EVENT_INDEX_BYTES), 8)
     store = EventStore(MemoryStorage(limit), START)
     store.add_client("readers", wants_whole=True, reads_log=True)
-    store.put(one)
-    store.release("readers", one.end)
+    store.put(first)
+    store.release("readers", first.end)
     for piece in pieces:
         assert store.put(piece, timeout_s=0)
         assert store.size_bytes <= limit
-        assert store.first == one.end
-        assert store.find_batch_end(one.end, 1 << 20) == one.end
+        assert store.first == first.end
+        assert store.find_batch_end(first.end, 1 << 20) == first.end
     assert store.put(end, timeout_s=0)
-    assert store.find_batch_end(one.end, 1 << 20) == end.end
-    assert store.read(one.end, end.end) is None
-    (more,) = blocks_of(transaction(), [(10, BEGIN)], *[[(10, ROWS)] * 8] * 50, [(10, END)], transaction())[-1:]
-    store.put(more)
-    assert store.find_batch_end(end.end, 1 << 20) == more.end
-    assert store.read(end.end, more.end) is not None
+    assert store.find_batch_end(first.end, 1 << 20) == end.end
+    assert store.read(first.end, end.end) is None
+    (last_block,) = blocks_of(transaction(), [(10, BEGIN)], *[[(10, ROWS)] * 8] * 50, [(10, END)], transaction())[-1:]
+    store.put(last_block)
+    assert store.find_batch_end(end.end, 1 << 20) == last_block.end
+    assert store.read(end.end, last_block.end) is not None
 
 
 class TestMeanwhile:
@@ -516,11 +485,11 @@ class TestMeanwhile:
             is_slow = True
 
             def entries(self, held: BlockInfo) -> BlockEntries:
-                found = super().entries(held)
+                entries_read = super().entries(held)
                 if self.is_slow:
                     self.is_slow = False
                     happens(store)
-                return found
+                return entries_read
 
         storage = Slow(1 << 20)
         storage.is_slow = False
@@ -544,7 +513,7 @@ class TestMeanwhile:
     def test_the_connection_breaks(self) -> None:
         store = self.store_that(lambda store: store.discard_incomplete())
         store.rollback("one")
-        one, two, three = blocks_of(*[transaction()] * 3)
+        first, two, three = blocks_of(*[transaction()] * 3)
         assert got(store).end == three.end
         open_, whole = blocks_of(*[transaction()] * 3, [(10, BEGIN), (10, ROWS)], [(10, END)])[3:]
         store.put(open_)
@@ -552,14 +521,14 @@ class TestMeanwhile:
         assert store.discard_incomplete() == three.end
         store.put([open_, whole])
         assert got(store).start == three.end
-        del one, two
+        del first, two
 
 
 def test_a_get_for_more_than_the_ring_holds_gets_what_there_is() -> None:
     store = EventStore(MemoryStorage(1 << 20, slots=4), START)
     store.add_client("one")
-    one, two = blocks_of(*[transaction()] * 2)
-    store.put(one)
+    first, two = blocks_of(*[transaction()] * 2)
+    store.put(first)
     ends = list[Position]()
 
     def wait() -> None:
@@ -573,11 +542,11 @@ def test_a_get_for_more_than_the_ring_holds_gets_what_there_is() -> None:
     assert not ends
     assert not store.put(two, timeout_s=0.05)
     waiting.join(_DEADLINE_S)
-    assert ends == [one.end]
+    assert ends == [first.end]
 
 
-def test_an_ack_of_several_entries_that_end_at_one_place_is_of_the_last() -> None:
-    """What was compressed shares places of the log."""
+def test_an_ack_of_several_entries_that_end_at_one_position_is_of_the_last() -> None:
+    """What was compressed shares positions of the log."""
     (block,) = blocks_of([(10, BEGIN), (10, ROWS), (10, ROWS), (10, END)])
     position, span = block.column("position").copy(), block.column("span").copy()
     position[2], span[1], span[2] = position[1], 20, 20
@@ -589,7 +558,7 @@ def test_an_ack_of_several_entries_that_end_at_one_place_is_of_the_last() -> Non
     assert store.sequences("one") == (3, 3, 2)
 
 
-def test_one_that_comes_again_has_not_kept_more() -> None:
+def test_one_that_rejoins_has_not_kept_more() -> None:
     class Outliving(MemoryStorage):
         def __init__(self) -> None:
             super().__init__(1 << 20)

@@ -19,7 +19,7 @@ from penstock.errors import StoreError
 from penstock.model import Position
 from penstock.store import BatchSize, EventStore, FileStorage, MemoryStorage, Start, TieredStorage
 from penstock.store.block_storage import BlockStorage
-from tests.support.store_model import Item, Model, ModelBlock
+from tests.support.store_model import Item, Model, ModelBlock, are_bytes_right
 from tests.twins.blocks import block_of
 
 NAMES = ("one", "two", "three")
@@ -67,12 +67,12 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(name=st.sampled_from(NAMES), whole=st.booleans())
     def add(self, name: str, whole: bool) -> None:
         origin = self.model.origin
-        found = self.store.add_client(name, wants_whole=whole)
+        position = self.store.add_client(name, wants_whole=whole)
         (self.model.whole.add if whole else self.model.whole.discard)(name)
         if name not in self.model.clients:
             self.model.starts[name] = origin
         get, _ = self.model.clients.setdefault(name, [origin, origin])
-        assert found == self.model.place(get)
+        assert position == self.model.position_of(get)
 
     def some_client(self, data: st.DataObject) -> str:
         return data.draw(st.sampled_from(sorted(self.model.clients)))
@@ -88,7 +88,7 @@ class StoreMachine(RuleBasedStateMachine):
             return
         assert batch is not None
         assert (batch.first_sequence, batch.end_sequence) == (first, end)
-        assert (batch.start, batch.end) == (model.place(first - 1), model.place(end))
+        assert (batch.start, batch.end) == (model.position_of(first - 1), model.position_of(end))
         assert batch.ack == model.ack_of(first, end)
         entries = [entry for block in batch.blocks for entry in block.column("entry").tolist() if entry]
         assert entries == [item.entry for item in model.log[first : end + 1]]
@@ -104,7 +104,7 @@ class StoreMachine(RuleBasedStateMachine):
             return
         # How much a kill leaves of a mixed store is a matter of time: nothing is drawn by that.
         sequence = min(max(0, ack - 1) + count, get + 2, self.model.put)
-        end = self.model.place(sequence)
+        end = self.model.position_of(sequence)
         if ack < sequence <= get:
             self.store.ack(name, end, sequence if by_sequence else None)
             self.model.clients[name][1] = sequence
@@ -134,7 +134,7 @@ class StoreMachine(RuleBasedStateMachine):
     def the_connection_breaks(self) -> None:
         """Capture resumes after the last transaction."""
         self.model.discard_incomplete()
-        self.at = self.model.place(self.model.boundary)
+        self.at = self.model.position_of(self.model.boundary)
         assert self.store.discard_incomplete() == self.at
 
     @invariant()
@@ -145,8 +145,8 @@ class StoreMachine(RuleBasedStateMachine):
         for name, (get, ack) in model.clients.items():
             assert self.store.sequences(name) == (model.put, get, ack)
             assert ack <= get <= model.put
-        assert self.store.latest == model.place(model.boundary)
-        assert self.store.first == min(model.place(model.origin), model.place(model.boundary))
+        assert self.store.latest == model.position_of(model.boundary)
+        assert self.store.first == min(model.position_of(model.origin), model.position_of(model.boundary))
         self.check_size()
 
     def check_size(self) -> None:
@@ -174,7 +174,7 @@ class FileStoreMachine(StoreMachine):
     def restart(self, is_clean: bool) -> None:
         """Cleanly, or as a kill leaves it; then as an instance starts: the clients return with their cursors."""
         model = self.model
-        cursors = {name: model.ahead.get(name) or model.place(model.safe(name)) for name in model.clients}
+        cursors = {name: model.ahead.get(name) or model.position_of(model.safe(name)) for name in model.clients}
         lowest, whole = min(cursors.values(), default=None), model.whole
         if is_clean:
             self.store.stop()
@@ -184,7 +184,7 @@ class FileStoreMachine(StoreMachine):
         last = self.storage.blocks[self.storage.blocks.tail - 1].last if len(self.storage.blocks) else -1
         if is_clean or isinstance(self.storage, FileStorage):
             assert last == (model.blocks[-1].last if model.blocks else -1)
-        self.store = EventStore(self.storage, lowest or model.place(model.boundary))
+        self.store = EventStore(self.storage, lowest or model.position_of(model.boundary))
         is_behind = lowest is not None and self.store.latest < lowest
         if lowest is not None and is_behind:
             self.store.restart_at(lowest)
@@ -195,19 +195,19 @@ class FileStoreMachine(StoreMachine):
             self.model = replace(self.model_at(model.start), log=model.log[: last + 1], blocks=blocks, left=model.left)
         self.model.discard_incomplete()
         self.at = self.store.discard_incomplete()
-        assert self.at == self.model.place(self.model.boundary)
+        assert self.at == self.model.position_of(self.model.boundary)
         for name, cursor in cursors.items():
-            self.come_again(name, cursor, is_whole=name in whole)
+            self.rejoin(name, cursor, is_whole=name in whole)
 
-    def come_again(self, name: str, cursor: Position, *, is_whole: bool) -> None:
+    def rejoin(self, name: str, cursor: Position, *, is_whole: bool) -> None:
         model = self.model
         ends = [i for i, item in enumerate(model.log) if item.end <= cursor and item.is_boundary]
-        place = max([model.origin, *ends])
-        assert self.store.add_client(name, Start.cursor(cursor), wants_whole=is_whole) == model.place(place)
-        model.clients[name], model.starts[name] = [place, place], place
+        position = max([model.origin, *ends])
+        assert self.store.add_client(name, Start.cursor(cursor), wants_whole=is_whole) == model.position_of(position)
+        model.clients[name], model.starts[name] = [position, position], position
         if is_whole:
             model.whole.add(name)
-        if cursor > model.place(model.boundary):
+        if cursor > model.position_of(model.boundary):
             model.ahead[name] = cursor
 
     def teardown(self) -> None:
@@ -248,23 +248,16 @@ def crash(storage: BlockStorage) -> None:
 
 def items_of(events: Sequence[tuple[int, int]], at: Position) -> list[Item]:
     """The entries among the events of a block, with the bytes of the others before them, and the last with the rest."""
-    found, begin, size = list[Item](), at, 0
+    items, begin, size = list[Item](), at, 0
     for length, entry in events:
         size += length + EVENT_INDEX_BYTES
         at = Position(at.file, at.offset + length)
         if entry != Entry.OTHER:
-            found.append(Item(begin, at, entry, size))
+            items.append(Item(begin, at, entry, size))
             begin, size = at, 0
-    if found:
-        found[-1] = replace(found[-1], size=found[-1].size + size)
-    return found
-
-
-def are_bytes_right(block: Block) -> bool:
-    """Each byte says where in the file it is."""
-    data, starts, sizes = block.raw
-    ends = zip(starts.tolist(), sizes.tolist(), block.column("position").tolist(), strict=True)
-    return all(data[start] == at % 256 and data[start + size - 1] == (at + size - 1) % 256 for start, size, at in ends)
+    if items:
+        items[-1] = replace(items[-1], size=items[-1].size + size)
+    return items
 
 
 _SETTINGS = settings(max_examples=40, stateful_step_count=40, deadline=None)

@@ -119,10 +119,10 @@ class Run:
             self.store.continue_at(self.log.translate(self.store.latest), self.log.translate)
 
     def join(self, start: int) -> None:
-        place = A[min(start, self.at)].start if min(start, self.at) < COUNT else A[-1].end
+        position = A[min(start, self.at)].start if min(start, self.at) < COUNT else A[-1].end
         name = f"c{len(self.consumers)}"
-        self.consumers.append(Consumer(self.store, name, place))
-        self.store.add_client(name, Start.cursor(place))
+        self.consumers.append(Consumer(self.store, name, position))
+        self.store.add_client(name, Start.cursor(position))
 
     def take(self, number: int, size: int) -> None:
         if number < len(self.consumers):
@@ -160,7 +160,7 @@ def test_a_reader_by_position_reads_over_it() -> None:
     log.epoch = 1
     store.continue_at(B[4].end, log.translate)
     assert store.latest == B[4].end
-    assert store.find_batch_end(A[4].end, 1 << 20) == B[4].end, "the same place, in the new log"
+    assert store.find_batch_end(A[4].end, 1 << 20) == B[4].end, "the same position, in the new log"
     for block in B[5:]:
         store.put(block)
     at, numbers = OLD, list[int]()
@@ -173,7 +173,7 @@ def test_a_reader_by_position_reads_over_it() -> None:
     assert store.first_for(A[0].start) == OLD
 
 
-def test_it_goes_on_only_after_a_whole_transaction_and_never_back() -> None:
+def test_it_resumes_only_after_a_whole_transaction_and_never_back() -> None:
     store = EventStore(MemoryStorage(1 << 20), OLD)
     store.put(A[0].slice(0, 2))
     with pytest.raises(StoreError, match=r"cannot continue at .*epoch 1"):

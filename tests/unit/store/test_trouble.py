@@ -3,7 +3,6 @@
 import logging
 import os
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,14 @@ from penstock.store import BatchSize, EventStore, FileStorage, MemoryStorage, St
 from penstock.store.block_info import BlockEntries, BlockInfo
 from penstock.store.block_storage import BlockGoneError, BlockStorage
 from penstock.store.segment import Segment
-from tests.unit.store.test_catch_up import Log
-from tests.unit.store.test_store import BEGIN, END, ROWS, START, blocks_of, got, transaction
+from penstock.testing import poll_until
+from tests.support.store_blocks import BEGIN, END, ROWS, START, blocks_of, got, transaction
+from tests.support.store_log import Log
 
 _DEADLINE_S = 20.0
 
 
-def shelf_of(kind: str, folder: Path) -> BlockStorage:
+def storage_of(kind: str, folder: Path) -> BlockStorage:
     match kind:
         case "memory":
             return MemoryStorage(1 << 20)
@@ -101,7 +101,7 @@ def test_what_is_always_gone_is_an_error_and_no_endless_loop() -> None:
 
 def test_memory_and_files_say_when_a_block_is_gone(tmp_path: Path) -> None:
     for kind in ("memory", "file", "mixed"):
-        storage = shelf_of(kind, tmp_path / kind)
+        storage = storage_of(kind, tmp_path / kind)
         store = EventStore(storage, START)
         store.add_client("one")
         store.put(blocks_of(transaction())[0])
@@ -133,7 +133,7 @@ def test_forgetting_a_client_ends_its_waiting() -> None:
 
 @pytest.mark.parametrize("kind", ["memory", "file", "mixed"])
 def test_stop_ends_every_kind(tmp_path: Path, kind: str) -> None:
-    store = EventStore(shelf_of(kind, tmp_path), START)
+    store = EventStore(storage_of(kind, tmp_path), START)
     store.add_client("one")
     blocks = blocks_of(*[transaction()] * 3)
     store.put(blocks)
@@ -141,7 +141,7 @@ def test_stop_ends_every_kind(tmp_path: Path, kind: str) -> None:
     with pytest.raises(StoreError, match="the store was stopped"):
         store.put(blocks[0])
     if kind != "memory":
-        again = EventStore(shelf_of(kind, tmp_path), START)
+        again = EventStore(storage_of(kind, tmp_path), START)
         assert again.latest == blocks[-1].end
         again.stop()
 
@@ -181,7 +181,7 @@ def test_a_mover_that_dies_is_the_error_of_the_next_put(tmp_path: Path, monkeypa
     assert store.problem
 
 
-def test_a_full_disk_of_the_mixed_store_says_so_and_goes_on(
+def test_a_full_disk_of_the_mixed_store_says_so_and_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -193,9 +193,7 @@ def test_a_full_disk_of_the_mixed_store_says_so_and_goes_on(
     done = 0
     while store.put(blocks[done], 0.05):
         done += 1
-    deadline = time.monotonic() + _DEADLINE_S
-    while not store.problem and time.monotonic() < deadline:
-        time.sleep(0.01)
+    assert poll_until(lambda: bool(store.problem), _DEADLINE_S)
     assert "No space left on device" in store.problem
     monkeypatch.setattr(os, "pwritev", real)
     for block in blocks[done:]:
@@ -212,20 +210,20 @@ def test_an_incomplete_transaction_on_a_full_disk(tmp_path: Path, monkeypatch: p
     """Its block cannot be written back without it: capture begins one boundary earlier, and nobody misses anything."""
     store = EventStore(FileStorage(tmp_path, segment_bytes=1, sync="none"), START)
     store.add_client("one", persists_later=True)
-    one, two = blocks_of(transaction(), [*transaction(), (10, BEGIN)])
-    store.put([one, two])
+    first, two = blocks_of(transaction(), [*transaction(), (10, BEGIN)])
+    store.put([first, two])
     seen = got(store, BatchSize(acked))
     store.ack("one", seen.end)
     store.confirm_persisted("one", seen.end)
     real = os.pwritev
     monkeypatch.setattr(os, "pwritev", full)
-    assert store.discard_incomplete() == one.end
-    assert store.acked == one.end
+    assert store.discard_incomplete() == first.end
+    assert store.acked == first.end
     monkeypatch.setattr(os, "pwritev", real)
     again = blocks_of(*[transaction()] * 3)[1:]
     store.put(again)
     batch = got(store)
-    done = one.end if acked == 4 else again[0].end  # a transaction that was acked is not redelivered
+    done = first.end if acked == 4 else again[0].end  # a transaction that was acked is not redelivered
     assert (batch.start, batch.end) == (done, again[-1].end)
     store.ack("one", batch.end)
     assert store.first == done  # that it acked more is not kept yet
@@ -282,21 +280,23 @@ def test_what_was_cut_off_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFix
     os.truncate(path, path.stat().st_size - 5)
     FileStorage(tmp_path, sync="none").close()
     (record,) = caplog.records
-    assert "were no whole block and are cut off; what is missing is read from the source's log again" in record.message
+    assert (
+        "were no whole block and are cut off; what is missing is read from the source's binlog again" in record.message
+    )
 
 
 def test_a_full_disk_ends_the_waiting_for_a_full_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else capture would wait for an ack, and the client for more."""
     store = EventStore(FileStorage(tmp_path, segment_bytes=1, sync="none"), START)
     store.add_client("one")
-    one, two = blocks_of(transaction(), transaction())
-    store.put(one)
+    first, two = blocks_of(transaction(), transaction())
+    store.put(first)
     monkeypatch.setattr(os, "pwritev", full)
     putting = threading.Thread(target=lambda: store.put(two, _DEADLINE_S), daemon=True)
     putting.start()
     batch = store.get("one", BatchSize(60), _DEADLINE_S)
     assert batch is not None
-    assert batch.end == one.end
+    assert batch.end == first.end
     monkeypatch.undo()
     store.ack("one", batch.end)
     putting.join(_DEADLINE_S)
@@ -318,14 +318,14 @@ def test_acks_are_taken_again_after_a_full_disk(tmp_path: Path, monkeypatch: pyt
         assert store.discard_incomplete() == START
     store.put([first, second])
     ends = list[Position]()
-    while found := clients.get(1, BatchSize(2)):
-        ends.append(found[1].end)
-        clients.ack(1, found[0])
+    while batch := clients.get(1, BatchSize(2)):
+        ends.append(batch[1].end)
+        clients.ack(1, batch[0])
     assert [end.offset for end in ends] == [84, 104, 124, 134]
 
 
 def test_what_cannot_be_removed_now_is_removed_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a mixed store: what comes after it has the same number, and another place."""
+    """Of a mixed store: what comes after it has the same number, and another position."""
     files = FileStorage(tmp_path, segment_bytes=1, sync="none")
     storage = TieredStorage(1, files)
     store = EventStore(storage, START)
@@ -333,9 +333,7 @@ def test_what_cannot_be_removed_now_is_removed_later(tmp_path: Path, monkeypatch
     (whole,) = blocks_of([*transaction(), (10, BEGIN), *[(10, ROWS)] * 9, (10, END), *transaction()])
     for first, stop in ((0, 3), (3, 5)):
         assert store.put(whole.slice(first, stop), _DEADLINE_S)
-    deadline = time.monotonic() + _DEADLINE_S
-    while len(files.blocks) < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    assert poll_until(lambda: len(files.blocks) == 2, _DEADLINE_S)
     with monkeypatch.context() as broken:
         broken.setattr(Path, "unlink", full)
         with pytest.raises(StoreFullError):

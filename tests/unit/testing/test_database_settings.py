@@ -33,11 +33,11 @@ def test_the_socket_is_short_however_long_the_folder_is(tmp_path: Path) -> None:
 
 
 def test_passwords_differ_and_are_not_on_the_command_line(tmp_path: Path) -> None:
-    one, two = MariaDB(NOWHERE, tmp_path), MariaDB(NOWHERE, tmp_path)
+    first, two = MariaDB(NOWHERE, tmp_path), MariaDB(NOWHERE, tmp_path)
 
-    assert one.password != two.password
+    assert first.password != two.password
     assert not any(
-        one.password in argument for argument in [*one.command(), *settings_to_arguments(one._merge_settings())]
+        first.password in argument for argument in [*first.command(), *settings_to_arguments(first._merge_settings())]
     )
 
 
@@ -64,9 +64,9 @@ def test_the_machines_own_server_is_used_when_it_is_a_recent_mariadb(
     (share / "mariadb_system_tables.sql").touch()
     monkeypatch.setenv("PATH", str(program.parent), prepend=":")
 
-    found = MariaDBInstallation.find(tmp_path / "cache")
+    installation = MariaDBInstallation.find(tmp_path / "cache")
 
     if is_usable:
-        assert found == MariaDBInstallation((str(program),), share, None)
+        assert installation == MariaDBInstallation((str(program),), share, None)
     else:
-        assert found is None or found.program != (str(program),)
+        assert installation is None or installation.program != (str(program),)

@@ -52,7 +52,11 @@ _NUMBERS = [name for name in EVENT_SCHEMA.names if name in {*LONGS, *SHORTS}]
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
     """Whole events of one log file as raw bytes, with an index of them and the table maps that decode them;
-    immutable."""
+    immutable.
+
+        block = next(iter(LogFile(path)))
+        block.column("entry"), block.start, block.end
+    """
 
     file: str
     server_version: str
@@ -226,7 +230,8 @@ class Block:
         return self.select_tables_where(tables.__contains__)
 
     def select_tables_where(self, wanted: Callable[[TableName], bool]) -> "Block":
-        """Return a block with the rows events of the tables for which `wanted` is true, and no other event."""
+        """Return a block with only the rows events of the tables for which `wanted` is true. All other events are left
+        out: rows of other tables, statements, begins and ends of transactions."""
         ids = [number for number, body in self.tables.items() if wanted(table_name(body))]
         mask = (self.column("entry") == Entry.ROWS) & np.isin(self.column("table_id"), ids)
         return self.filter(mask).with_tables({number: self.tables[number] for number in ids})

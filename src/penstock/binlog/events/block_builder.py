@@ -1,7 +1,7 @@
 """Collects indexed events and their bytes until a block is cut.
 
 The index kernel fills `arrays`, of which `count` events are in no block yet. Their bytes are still in the input buffer,
-or were taken out of it as pieces: a block over one piece shares its memory, a block over several copies them.
+or were taken from it as slices: a block of one slice shares its memory, a block of several copies them.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ class BlockBuilder:
         self.count = 0  # events indexed and not yet in a block
         self.holds_trailing = False
         self.taken_bytes = 0  # of these events, no longer in the input buffer
-        self._pieces: list[NDArray[np.uint8]] = []  # where these bytes are
+        self._slices: list[NDArray[np.uint8]] = []  # of input buffers: these bytes
         self._state = state
         self._executed = position.gtids
 
@@ -53,11 +53,11 @@ class BlockBuilder:
         return self.taken_bytes + buffer.at - buffer.run
 
     def take(self, buffer: InputBuffer, rest: int = 0) -> None:
-        """Take what is indexed, except the last `rest` bytes, out of the buffer, as a piece of the block to come."""
-        piece = buffer.take(rest)
-        if piece.size:
-            self._pieces.append(piece)
-            self.taken_bytes += piece.size
+        """Take the bytes of indexed events, except the last `rest` bytes, from the buffer for the next block."""
+        taken = buffer.take(rest)
+        if taken.size:
+            self._slices.append(taken)
+            self.taken_bytes += taken.size
 
     def cut(self, buffer: InputBuffer) -> Block:
         """Return a block of what is indexed, except trailing events that have to wait; of everything when there are no
@@ -67,7 +67,7 @@ class BlockBuilder:
         rest = self._take_all_but(buffer, int(arrays.size[count : self.count].sum()))
         used = distinct(arrays.table_id[:count][arrays.entry[:count] == Entry.ROWS])
         tables = dict(zip(used, self._state.known.maps_of(used), strict=True))
-        data = self._pieces[0] if len(self._pieces) == 1 else np.concatenate(self._pieces)
+        data = self._slices[0] if len(self._slices) == 1 else np.concatenate(self._slices)
         if self._executed is None:
             self._executed = self._gtids_before(data)
         checksum = self._state.take_block_checksum(up_to_entry=bool(rest.size))
@@ -82,8 +82,8 @@ class BlockBuilder:
         self._executed = block.executed_before(count)
         arrays.drop(count, self.count)
         self.count -= count
-        self._pieces = [rest] if rest.size and buffer.run == buffer.at else []
-        self.taken_bytes = sum(piece.size for piece in self._pieces)
+        self._slices = [rest] if rest.size and buffer.run == buffer.at else []
+        self.taken_bytes = sum(piece.size for piece in self._slices)
         if not self.count and self._state.slots[TRANSACTION] < 0:
             self._state.known.shrink()
         return block
@@ -105,14 +105,14 @@ class BlockBuilder:
         return bool((self.arrays.table_id[: self.count][are_rows] == table_id).any())
 
     def _take_all_but(self, buffer: InputBuffer, rest: int) -> NDArray[np.uint8]:
-        """Make pieces of all that is indexed except the last `rest` bytes, and return these; where they are in the
-        buffer they stay there."""
+        """Take the bytes of all indexed events except the last `rest` bytes, and return these last bytes; those that
+        are in the buffer stay there."""
         if rest <= buffer.at - buffer.run:
             self.take(buffer, rest)
             return buffer.data[buffer.run : buffer.at]
         self.take(buffer)
-        data = np.concatenate(self._pieces)
-        self._pieces = [data[: data.size - rest]]
+        data = np.concatenate(self._slices)
+        self._slices = [data[: data.size - rest]]
         return data[data.size - rest :].copy()
 
     def _gtids_before(self, data: NDArray[np.uint8]) -> GtidSet | None:

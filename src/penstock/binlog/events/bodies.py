@@ -85,7 +85,7 @@ class _Bytes:
     at: int = 0
 
     def take(self, size: int) -> bytes:
-        """Return the next `size` bytes, and step over them. Raises BinlogError when there are not so many."""
+        """Return the next `size` bytes, and step over them. Raises BinlogError when fewer are left."""
         if size < 0 or self.at + size > len(self.data):
             problem = f"it ends early: {size} bytes wanted at {self.at} of {len(self.data)}"
             raise event_error(self.kind, problem, self.data[self.at :])

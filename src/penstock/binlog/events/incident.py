@@ -18,7 +18,11 @@ _WHAT = "the server says that it may have lost events here: compare the data"
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """An INCIDENT event, with which the server says that its log may lack changes at this position."""
+    """An INCIDENT event, with which the server says that its log may lack changes at this position.
+
+    for incident in find_incidents(block):
+        print(incident.position, incident.message)
+    """
 
     event: int  # index in its block, or in its file
     file: str

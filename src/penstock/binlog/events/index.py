@@ -11,7 +11,7 @@ A transaction in the log:
     XA       GTID,  QUERY "XA START" (not MariaDB),                (TABLE_MAP+ ROWS+)*,  QUERY "XA END",  XA_PREPARE
     any      GTID (MariaDB: standalone),  QUERY with the statement: a DDL is a transaction of its own
 
-What was compressed in the log is expanded before it comes here. Such events have no place of their own in the file:
+What was compressed in the log is expanded before it comes here. Such events have no position of their own in the file:
 they share the `span` of the event that held them, in order, in proportion to their size.
 """
 
@@ -100,7 +100,7 @@ _WRAP, _LOW = np.int64(1) << 32, np.int64(0xFFFFFFFF)  # end positions have 32 b
 
 
 @shared
-def _place(state: Any, at: Any, size: Any, end_position: Any) -> Any:
+def _find_position(state: Any, at: Any, size: Any, end_position: Any) -> Any:
     """Return where an event begins and ends in the file, and a reason to stop if that cannot be.
 
     An event lies after the one before it. Its header confirms that, or says how many bytes were left out on the way;
@@ -190,7 +190,7 @@ def _index_events(
         stop = at + size - state[CHECKSUM_BYTES]
         if state[VERIFY] and state[CHECKSUM_BYTES] and crc32(data, at, stop, crc_tables) != u32(data, stop):
             return BAD_CHECKSUM, at, count
-        position, next_position, why = _place(state, at, size, end_position)
+        position, next_position, why = _find_position(state, at, size, end_position)
         if why != NO_REASON:
             return why, at, count
 

@@ -7,14 +7,15 @@ from penstock.binlog.events.layout import HEADER, LARGEST_EVENT, SIZE_AT
 
 
 class InputBuffer:
-    """The buffer into which a transport writes log bytes. Up to `fill` bytes are there, up to `at` they are indexed.
-    Bytes never move within the buffer: blocks are views of it."""
+    """The buffer into which a transport writes bytes of the binlog: up to `fill` there are bytes, up to `at` their
+    events are indexed, up to `run` they were taken for a block. Bytes never move within the buffer: blocks are views of
+    it."""
 
     def __init__(self, data: NDArray[np.uint8], fill: int = 0) -> None:
         self.data = data
         self.fill = fill
         self.at = 0
-        self.run = 0  # from here on, what is indexed is in no piece of a block yet
+        self.run = 0  # bytes before it were taken for a block
 
     @property
     def rest(self) -> int:
@@ -36,16 +37,17 @@ class InputBuffer:
         return self.data[self.at : self.at + self.event_size].data.toreadonly()
 
     def take(self, rest: int = 0) -> NDArray[np.uint8]:
-        """Return what is indexed and in no piece yet, except the last bytes."""
-        piece = self.data[self.run : self.at - rest]
+        """Return the bytes of indexed events that were not taken yet, except the last `rest` bytes; they count as
+        taken."""
+        taken = self.data[self.run : self.at - rest]
         self.run = self.at - rest
-        return piece
+        return taken
 
-    def move(self, size: int, more: int = 0) -> None:
-        """Move to a new buffer of this size, or of the size of the next event and `more` bytes after it, if that is
+    def move(self, size: int, margin: int = 0) -> None:
+        """Move to a new buffer of this size, or of the size of the next event and `margin` bytes after it, if that is
         larger."""
         retained = self.data[self.run : self.fill]
-        data = np.empty(max(size, self.at - self.run + self.event_size + more), np.uint8)
+        data = np.empty(max(size, self.at - self.run + self.event_size + margin), np.uint8)
         data[: retained.size] = retained
         self.data, self.fill = data, retained.size
         self.at, self.run = self.at - self.run, 0

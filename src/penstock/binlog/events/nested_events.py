@@ -1,6 +1,6 @@
 """Indexes the events that another event holds: a compressed transaction, a compressed event, fragments of a large one.
 
-A compressed transaction is expanded piece by piece, because it may be larger than the memory.
+A compressed transaction is expanded in parts, because it may be larger than the memory.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,8 +32,8 @@ class EventLocation(NamedTuple):
 
 
 class NestedEvents:
-    """Expands events for a reader, whose `index` is called with the expanded bytes and their depth. It is passed to
-    each call, and not held, so that a reader is freed without the garbage collector."""
+    """Expands compressed and nested events for a reader, whose `index` is called with the expanded bytes and their
+    depth. The reader is passed to each call, and not held, so that it is freed without the garbage collector."""
 
     def __init__(self, state: IndexState, builder: BlockBuilder, *, is_decrypted: bool, block_bytes: int) -> None:
         self._state, self._builder = state, builder
@@ -91,7 +91,7 @@ class NestedEvents:
         _check_end(inner)
 
     def _index_stream(self, stream: Any, total: int, location: EventLocation, index: IndexEvents) -> Iterator[Block]:
-        """Index the `total` bytes of events in a compressed transaction piece by piece."""
+        """Index the `total` bytes of events in a compressed transaction, part by part."""
         done, inner = 0, InputBuffer(np.empty(0, np.uint8))
         with share_offsets(self._state, location.start, location.span, total):
             while done < total:

@@ -66,13 +66,20 @@ def begin_with(block: Block, queries: NDArray[np.bool_], word: str) -> NDArray[n
     return mask
 
 
-def are_statements(block: Block) -> NDArray[np.bool_]:
-    """Return which events are statements that mean something by themselves; XA statements, savepoints and comments are
-    not."""
+def are_logged_statements(block: Block) -> NDArray[np.bool_]:
+    """Return which events are statements that the log has as text. Those that begin or end a transaction are not
+    counted, nor are XA statements; savepoints and the comments of servers are."""
     entry, boundary = block.column("entry"), block.column("boundary")
     mask = are_queries(block) & ((entry == Entry.DDL) | ((entry == Entry.OTHER) & (boundary == 0)))
+    return mask & ~begin_with(block, mask, _XA) if mask.any() else mask
+
+
+def are_statements(block: Block) -> NDArray[np.bool_]:
+    """Return which events are statements that may change tables or rows: XA statements, savepoints and comments are
+    not."""
+    mask = are_logged_statements(block)
     if mask.any():
-        for word in (_XA, *_FRAME_WORDS):
+        for word in _FRAME_WORDS:
             mask &= ~begin_with(block, mask, word)
     return mask
 

@@ -36,9 +36,15 @@ _MAX_TRAILING = 16  # blocks' worth of events that wait for the one they belong 
 class BlockReader:
     """Reads one source's log from `position`, which is at a transaction boundary.
 
-    `lenient` lets an INCIDENT pass as an event like others, for looking at a log rather than trusting it. A server
-    sends its log `decrypted`, with a word of how its files are. In a relay log, when it is read as a `is_whole_file`,
-    positions are those of its own bytes: the headers have positions of the log that was relayed.
+    With `lenient`, an INCIDENT event is passed on like any other; otherwise it is an error, because the server may have
+    lost events there. `decrypted` is set for what a server sends: it announces that its files are encrypted, but sends
+    plain events. With `is_whole_file`, positions in a relay log are those of its own bytes: its headers have positions
+    of the binlog that was relayed.
+
+        reader = BlockReader(Position("binlog.000007", 4))
+        reader.room(len(data))[: len(data)] = data
+        reader.advance(len(data))
+        blocks = list(reader.blocks(flush=True))
     """
 
     def __init__(
@@ -83,7 +89,7 @@ class BlockReader:
         return self._buffer.rest
 
     def expect_checksum(self, *, is_on: bool) -> None:
-        """Say whether events before the first FORMAT_DESCRIPTION carry a checksum."""
+        """Set whether events before the first FORMAT_DESCRIPTION carry a checksum."""
         self._state.slots[CHECKSUM_BYTES] = CHECKSUM if is_on else 0
 
     def room(self, size: int) -> NDArray[np.uint8]:
@@ -91,7 +97,7 @@ class BlockReader:
         buffer = self._buffer
         is_too_large = buffer.run == buffer.fill and buffer.data.size > 4 * self._block_bytes  # grown for one event
         if is_too_large or buffer.data.size - buffer.fill < size:
-            buffer.move(max(2 * self._block_bytes, buffer.fill - buffer.run + size), more=size)
+            buffer.move(max(2 * self._block_bytes, buffer.fill - buffer.run + size), margin=size)
         return buffer.data[buffer.fill :]
 
     def advance(self, size: int) -> None:

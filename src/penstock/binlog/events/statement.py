@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import FLAGS_AT, HEADER, Entry, EventType
-from penstock.binlog.events.query import are_queries, begin_with, body_at, parse_query_at, text_at
+from penstock.binlog.events.query import are_logged_statements, begin_with, body_at, parse_query_at, text_at
 from penstock.model import TableName
 
 _NAME = r"(?:`((?:[^`]|``)+)`|([\w$]+))"
@@ -93,18 +93,11 @@ class StatementEvent:
         return TableName(names[0], names[1]) if len(names) > 1 else TableName(self.database, names[0])
 
 
-def are_statements(block: Block) -> NDArray[np.bool_]:
-    """Return which events of a block are statements, and do not frame a transaction."""
-    entry, is_inside = block.column("entry"), block.column("boundary") == 0
-    mask = are_queries(block) & ((entry == Entry.DDL) | ((entry == Entry.OTHER) & is_inside))
-    return mask & ~begin_with(block, mask, "XA ")
-
-
 def find_statements(block: Block) -> Iterator[StatementEvent]:
     """Yield the statements of a block, each with what is needed to run it again."""
     kind, entry = block.column("kind"), block.column("entry")
     data, starts, _ = block.raw
-    for i in np.flatnonzero(are_statements(block)).tolist():
+    for i in np.flatnonzero(are_logged_statements(block)).tolist():
         query = parse_query_at(block, i)
         # Servers put a comment instead of events that a reader would not understand.
         if not query.text.startswith("#"):

@@ -90,6 +90,12 @@ _NAMELESS = TableName("", "")
 def table_name(body: bytes) -> TableName:
     """Return the name in a TABLE_MAP body, without parsing the rest."""
     try:
+        second = _NAMES_AT + body[_NAMES_AT] + 2
+        if (end := second + body[second] + 2) <= len(body):
+            return TableName(body[_NAMES_AT + 1 : second - 1].decode(), body[second + 1 : end - 1].decode())
+    except (IndexError, UnicodeDecodeError):
+        pass  # once more, to say where in the body it is
+    try:
         return _table_name(_MapReader(body, _NAMES_AT))
     except EventProblemError as problem:
         raise event_error(EventType.TABLE_MAP, problem.what, body[problem.byte :]) from None
@@ -101,6 +107,12 @@ def check_names(body: bytes) -> None:
         _table_name(_MapReader(body, _NAMES_AT))
     except EventProblemError as problem:
         raise EventProblemError(problem.what, HEADER + problem.byte) from None
+
+
+def _end_of_names(body: bytes) -> int:
+    """Return where the names of a valid body end: length 1, database, 0 | length 1, table, 0."""
+    second = _NAMES_AT + body[_NAMES_AT] + 2
+    return second + body[second] + 2
 
 
 def _table_name(reader: _MapReader) -> TableName:
@@ -117,10 +129,8 @@ def parse_table_map(body: bytes, server_version: str) -> TableSchema:
     """Return the schema of a table from the body of its TABLE_MAP event: the bytes from the table id on, without the
     checksum."""
     name = table_name(body)
-    reader = _MapReader(body, _NAMES_AT)
-    _table_name(reader)
     try:
-        return replace(_parse_shape(reader.rest(), server_version), name=name)
+        return _parse_shape(body[_end_of_names(body) :], server_version).with_name(name)
     except (EventProblemError, SchemaError):
         pass  # once more, to say where in this table's map it is
     try:

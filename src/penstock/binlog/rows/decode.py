@@ -63,7 +63,7 @@ def decode_rows(
 ) -> Iterator[Rows]:
     """Decode the columns `names` (all known to `schema`) of the rows events at these indexes of the block.
 
-    All in one piece, but where that would take much more memory than the block itself.
+    All are decoded at once, except where that would take much more memory than the block itself.
     """
     data, starts, sizes = block.raw
     starts = starts[events]

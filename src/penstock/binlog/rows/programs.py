@@ -45,7 +45,11 @@ def representative_column(column: Column, *, has_labels: bool) -> Column:
 
 
 class GrowingArray:
-    """An array that is appended to; `view` is what it holds."""
+    """An array that is appended to; `view` is what it holds.
+
+    numbers = GrowingArray(np.int64)
+    numbers.append(np.array([1, 2]))
+    """
 
     def __init__(self, dtype: Any, width: int = 0) -> None:
         self._data: NDArray[Any] = np.empty((64, width) if width else 64, dtype)
@@ -71,7 +75,11 @@ class GrowingArray:
 
 
 class GrowingTexts:
-    """Texts one after the other; text i lies between bounds i and i + 1."""
+    """Texts one after the other; text i lies between bounds i and i + 1.
+
+    texts = GrowingTexts()
+    texts.append([b"id", b"name"])
+    """
 
     def __init__(self) -> None:
         self._bytes, self._bounds = GrowingArray(np.uint8), GrowingArray(np.int64)

@@ -4,7 +4,7 @@ Unlike `binlog.rows.changes` this keeps apart what the log does not carry and wh
 calendar has: dates and times are the text that the server prints, in UTC.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -42,19 +42,23 @@ class RowChangeKind(Enum):
     DELETE = "delete"
 
 
-@dataclass(frozen=True, slots=True)
 class ColumnChoice:
-    """Says which columns are shown; by default all. `without` has names for every table, or `database.table.column` for
-    one."""
+    """Says which columns are shown, by default all, and remembers which of the names to leave out were met. Several
+    threads may ask it at the same time: names are only ever added.
 
-    only: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    met: set[str] = field(default_factory=set[str], compare=False)  # those of `without` that a table had
+        choice = ColumnChoice(without=("password",))
+        choice.names(table)  # ["id", "name"]
+    """
+
+    def __init__(self, only: Sequence[str] = (), without: Sequence[str] = ()) -> None:
+        """`without` has names of columns for every table, or `database.table.column` for one."""
+        self._only, self._without = frozenset(only), tuple(without)
+        self._met: set[str] = set()  # those to leave out that a table had
 
     def names(self, table: TableSchema) -> list[str]:
         """Return the names of the columns of a table that are shown; raise SchemaError when none is left."""
         known = [column.name for column in table.declared_columns]
-        chosen = [name for name in known if not self.leaves_out(table, name) and (not self.only or name in self.only)]
+        chosen = [name for name in known if not self.leaves_out(table, name) and (not self._only or name in self._only)]
         if not chosen:
             raise SchemaError(
                 f"nothing is left of table {table.name}, which has the columns {', '.join(known)}: name one of these"
@@ -63,14 +67,14 @@ class ColumnChoice:
 
     def leaves_out(self, table: TableSchema, column: str) -> bool:
         """Return whether a column is left out by name."""
-        matches = {column, f"{table.name}.{column}"}.intersection(self.without)
-        self.met.update(matches)
+        matches = {column, f"{table.name}.{column}"}.intersection(self._without)
+        self._met.update(matches)
         return bool(matches)
 
     @property
     def unmatched_names(self) -> list[str]:
         """Return the names of columns to leave out that no table had: likely they are misspelt."""
-        return [name for name in self.without if name not in self.met]
+        return [name for name in self._without if name not in self._met]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

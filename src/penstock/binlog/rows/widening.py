@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 _MAX_DIGITS = 76
-_WHOLE_FLOAT_BITS, _WHOLE_DOUBLE_BITS = 24, 53  # integers of so many bits are exact
+_WHOLE_FLOAT_BITS, _WHOLE_DOUBLE_BITS = 24, 53  # integers of up to this many bits are exact
 _SIGNED = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 _UNSIGNED = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}

@@ -15,7 +15,11 @@ _BY_NAME = {each.name.split("(")[0].split(" ")[0]: each for each in TYPES if eac
 
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:
-    """The choices of a reader: how dates, labels and partial JSON are decoded."""
+    """The choices of a reader: how dates, labels and partial JSON are decoded.
+
+    options = DecodeOptions(dates="text", labels="number")
+    batches = decode_changes(block, table, fields, options)
+    """
 
     dates: Literal["null", "text", "error"] = "null"  # dates that no calendar has; `text` makes the whole column text
     labels: Literal["text", "number"] = "text"  # ENUM and SET

@@ -46,7 +46,7 @@ ROOM = 256
 # What functions of these kernels hand down and back besides their result.
 LEFT, WHERE, STATE_SIZE = 0, 1, 2
 """Bytes of the document not visited yet (parts of an honest one never overlap, so that a lying one cannot make more
-text than an honest one of its size); the place of a fault."""
+text than an honest one of its size); the offset of a fault."""
 
 
 class JsonFault(IntEnum):

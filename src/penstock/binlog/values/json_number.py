@@ -1,6 +1,6 @@
 """Numbers as the server prints them in JSON: integers, doubles in the fewest digits, exact decimals.
 
-The writers put text at `to`, where ROOM bytes are free, and give the place after it, or BROKEN (-1).
+The writers put text at `to`, where ROOM bytes are free, and give the offset after it, or BROKEN (-1).
 
 A double has the fewest digits that read back as the same double, and of those the nearest to it. Where `point` counts
 the digits before its decimal point:
@@ -65,7 +65,7 @@ def _count_digits(value: Any) -> Any:
 
 @shared
 def write_digits(value: Any, digits: Any, out: Any, to: Any) -> Any:
-    """Write exactly so many digits of an unsigned value to out[to]; return where they end."""
+    """Write an unsigned value with exactly `digits` digits to out[to]; return where they end."""
     at = to + digits
     while at > to + 1:
         at -= 2
@@ -94,8 +94,12 @@ def write_signed(value: Any, out: Any, to: Any) -> Any:
 
 
 @inlined
-def _scaled(power: Any, factor: Any) -> Any:
-    """Return the upper 64 of the 192 bits of a product; the lowest of them is set when bits below it are."""
+def _multiply_by_power(power: Any, factor: Any) -> Any:
+    """Return the upper 64 of the 192 bits of the product of a power of ten (128 bits) and a factor (64 bits).
+
+    The lowest bit is set when a bit below it is ("round to odd"), so that later comparisons still see that the product
+    is no whole number. It scales a double and the borders of its rounding interval.
+    """
     upper, lower = _POWERS[power, 0], _POWERS[power, 1]
     middle = upper * factor
     total = middle + _upper_half(lower, factor)
@@ -118,9 +122,9 @@ def _shortest(bits: Any) -> Any:
     k = (q * 1262611 - (524031 if is_edge else 0)) >> 22  # floor(log10(2^q)), at the edge of 3/4 of that
     power = np.uint64(-k - _MIN_POWER)
     h = np.uint64(q + (-k * 1741647 >> 19) + 1)
-    middle = _scaled(power, c * _4 << h)
-    lower = _scaled(power, (c * _4 - (_1 if is_edge else _2)) << h)
-    upper = _scaled(power, (c * _4 + _2) << h)
+    middle = _multiply_by_power(power, c * _4 << h)
+    lower = _multiply_by_power(power, (c * _4 - (_1 if is_edge else _2)) << h)
+    upper = _multiply_by_power(power, (c * _4 + _2) << h)
     if c & _1:  # the borders themselves round to the neighbours
         lower += _1
         upper -= _1

@@ -5,7 +5,7 @@
   [3]        a cell
   [last-1]   a cell counted from the end; [last] is [last-0]
 
-A name is kept as its place and size: a place >= 0 is in the data, `~place` in the array of unescaped names.
+A name is kept as its offset and size: an offset >= 0 is in the data, `~offset` in the array of unescaped names.
 """
 
 from typing import Any

@@ -21,8 +21,8 @@ from penstock.binlog.values.json_path import CELL, MEMBER
 from penstock.binlog.values.json_string import write_string
 from penstock.binlog.values.json_text import find_key, find_value, open_container, write_json
 
-# Cells of a node: type, place and end of the binary value; first child, next sibling, count of children, whether those
-# are still the ones it was opened with, side by side; place and size of its key.
+# Cells of a node: type, offset and end of the binary value; first child, next sibling, count of children, whether those
+# are still the ones it was opened with, side by side; offset and size of its key.
 KIND, AT, END, CHILD, NEXT, COUNT, IS_INTACT, KEY, KEY_SIZE = range(9)
 NODE = 9
 NONE, BINARY = -1, -2  # in CHILD: an opened container without children, a value that is not opened

@@ -82,7 +82,7 @@ def decode_single(data: Any, offsets: Any, lengths: Any, table: Any, has_ascii: 
                 while end - at >= 8 and _copy_eight(out, to, data, at) == 0:
                     to += 8
                     at += 8
-                # The rest, with so many of the bytes before it, which stay what they are.
+                # The rest, with some of the bytes before it, which stay what they are.
                 again = 8 - (end - at)
                 if first < at < end and again > 0 and _copy_eight(out, to - again, data, at - again) == 0:
                     to += end - at

@@ -1,4 +1,4 @@
-"""Texts whose bytes should be UTF-8 already: copied, checked, and mended where they are not.
+"""Texts whose bytes should be UTF-8 already: copied, checked, and repaired where they are not.
 
 The check reads what was just copied, a block of values at a time and all of its bytes at once: a block is good when its
 bytes are UTF-8 and no value begins inside a character. Loops over slices count from zero, which is what lets the

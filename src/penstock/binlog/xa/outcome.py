@@ -48,8 +48,8 @@ class XaTransactions:
         wanted = np.zeros(len(block), np.bool_)
         transaction = block.column("transaction")
         # Only the last transaction of a block continues in the next.
-        goes_on = self._file == block.file
-        self.xids = {at: xid for at, xid in self.xids.items() if goes_on and at == int(transaction[0])}
+        is_same_file = self._file == block.file
+        self.xids = {at: xid for at, xid in self.xids.items() if is_same_file and at == int(transaction[0])}
         self._file, self.outcomes = block.file, {}
         for i in np.flatnonzero(_are_marks(block)).tolist():
             begin = int(transaction[i])

@@ -19,10 +19,11 @@ _JOINED_BYTES = 2 << 20
 
 
 class CommitPlacement:
-    """Places the rows of a prepared transaction at its XA COMMIT, which is event `event` of `block`, piece by piece.
+    """Places the rows of a prepared transaction at its XA COMMIT, which is event `event` of `block`. Its events come in
+    several parts, in their order.
 
     >>> placement = CommitPlacement(block, event, transaction.row_bytes)
-    >>> blocks = [*map(placement.put, pieces), placement.statement()]
+    >>> blocks = [*map(placement.place_events, parts), placement.commit_statement()]
     """
 
     def __init__(self, block: Block, event: int, row_bytes: int) -> None:
@@ -68,12 +69,12 @@ class CommitPlacement:
         return statement.with_columns(position=np.array([first]), span=np.array([span]))
 
     def _offset_at(self, reach: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the offset in the file after so many bytes of rows."""
+        """Return the offset in the file after `reach` bytes of rows."""
         return self._offset + reach * self._span // self._total
 
 
-def join_blocks(parts: Iterable[Block]) -> Iterator[Block]:
-    """Return parts of one log file that follow one another as few blocks of moderate size."""
+def join_blocks(parts: Iterable[Block], size_bytes: int = _JOINED_BYTES) -> Iterator[Block]:
+    """Return parts of one log file that follow one another as few blocks, each of about `size_bytes`."""
     waiting: list[Block] = []
     size, tables = 0, dict[int, bytes]()
     for part in parts:
@@ -81,7 +82,7 @@ def join_blocks(parts: Iterable[Block]) -> Iterator[Block]:
             continue
         used = _used_tables(part)
         is_same = not waiting or (_shape(waiting[0]) == _shape(part) and _agree(tables, used))
-        if waiting and (not is_same or size >= _JOINED_BYTES):
+        if waiting and (not is_same or size >= size_bytes):
             yield Block.concatenate(waiting)
             waiting, size, tables = [], 0, {}
         waiting.append(part.with_tables(used))

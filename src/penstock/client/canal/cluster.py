@@ -37,7 +37,7 @@ _PAUSE_S = 0.05
 
 
 class ServerFinder(Protocol):
-    """Finds the servers to try next, and decides which client of several may read."""
+    """Finds the servers to try next; with ZooKeeper, it also decides which of several clients with one id may read."""
 
     def candidate_addresses(self) -> Iterator[str]:
         """Yield the addresses of the servers to try, the most likely one first."""
@@ -85,7 +85,7 @@ class ListFinder:
 
 
 class ZooKeeperFinder:
-    """Finds the running server in ZooKeeper, and while there is none, those that could run."""
+    """Finds in ZooKeeper the server that runs the destination; while there is none, the servers that could run it."""
 
     def __init__(self, hosts: str, destination: str, client_id: int) -> None:
         self._session = SessionManager(hosts)
@@ -208,7 +208,7 @@ class CanalCluster:
                 self._connector.ack(batch_id)
 
     def rollback(self, batch_id: int = 0) -> None:
-        """Give back a batch, or with 0 all outstanding batches, to be redelivered."""
+        """Roll back a batch, or with 0 all outstanding batches: they are redelivered."""
         with suppress(ServerUnavailableError):
             if self._connector is not None:
                 self._connector.rollback(batch_id)
@@ -227,7 +227,8 @@ class CanalCluster:
                 if time.monotonic() > deadline:
                     raise
                 log.info(
-                    "canal server lost, looking for the running one destination=%s address=%s reason=%s",
+                    "connection to canal server lost, looking for the running server destination=%s address=%s"
+                    " reason=%s",
                     *(self._destination, connector.address, error),
                 )
                 self._finder.wait_for_change(_PAUSE_S)

@@ -153,7 +153,7 @@ class CanalConnector:
             self._send_packet(PacketType.CLIENTACK, messages.ClientAck(batch_id=batch_id, **self._client_fields))
 
     def rollback(self, batch_id: int = 0) -> None:
-        """Give back a batch, or with 0 all outstanding batches, to be redelivered."""
+        """Roll back a batch, or with 0 all outstanding batches: they are redelivered."""
         self._send_packet(PacketType.CLIENTROLLBACK, messages.ClientRollback(batch_id=batch_id, **self._client_fields))
 
     # -- packets
@@ -188,7 +188,7 @@ class CanalConnector:
             raise
 
     def _read_exactly(self, connection: socket.socket, size: int) -> memoryview:
-        """Read so many bytes into a reused buffer; fresh memory would take longer to get than to fill."""
+        """Read `size` bytes into a reused buffer; fresh memory would take longer to get than to fill."""
         if not 0 <= size <= _LARGEST:
             raise ProtocolError(f"{self.address} announces a packet of {size} bytes")
         if len(self._room) < size:

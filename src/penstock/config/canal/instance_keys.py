@@ -13,15 +13,20 @@ from penstock.config.canal.rules import (
     parse_whole,
 )
 
-_HISTORY = Ignored("the schema history is always kept, in files below data_dir; canal's tsdb is not read")
-_RDS = Ignored("archives of Aliyun's RDS are not read; on_purged says what happens when the source has purged its log")
-_PIPELINE = Ignored("one thread of each instance reads the source's log; compiled code decodes it by column")
+_HISTORY = Ignored("Penstock always keeps its own schema history, in files below data_dir; canal's tsdb is not read")
+_RDS = Ignored(
+    "binlog archives of Aliyun's RDS are not read; on_purged decides what happens when the source has purged its binlog"
+)
+_PIPELINE = Ignored("one thread of each instance reads the source's binlog; compiled code decodes it into columns")
 _SOCKET = Ignored("the operating system chooses the size of socket buffers")
-_CHARSET = Ignored("text is decoded by the charset of its own column, not by that of a connection")
-_PLACE = Ignored("the position in a standby's log is found by GTIDs, or by time")
+_CHARSET = Ignored("text is decoded by the charset of its column, not by that of a connection")
+_STANDBY_POSITION = Ignored(
+    "at a failover, Penstock finds the position in the standby's binlog itself, by GTIDs or by time"
+)
 _QUEUE = Ignored("Penstock writes to no message queue")
 _STORE = Honoured(
-    "store.slots, store.memory", note="number of entries, and with memunit of bytes, that the store holds"
+    "store.slots, store.memory",
+    note="capacity of the store: number of entries; with batch.mode MEMSIZE, number of units of memunit bytes",
 )
 
 
@@ -42,20 +47,21 @@ _STANDBY = Honoured(
     " detecting.heartbeatHaEnable are true",
 )
 _KEY_STORE = Refused(
-    "Java's key stores are not read: write the instance as YAML, with tls_ca, tls_cert and tls_key in PEM files",
+    "Java's key stores are not supported: write the instance as YAML, with tls_ca, tls_cert and tls_key as PEM files",
     bool,
 )
 _KEY_STORE_DETAIL = Ignored(
-    "belongs to a key store, which is not read: give PEM files in YAML (source.tls_cert, source.tls_ca)"
+    "belongs to a Java key store, which is not supported: write the instance as YAML, with tls_ca, tls_cert and"
+    " tls_key as PEM files (in `source`; `standby` takes them from there unless it sets its own)"
 )
-_GROUP = Refused("a group of sources in one destination is not read from properties: write it as YAML", bool)
+_GROUP = Refused("a group of sources in one destination cannot be written as properties: write it as YAML", bool)
 
 
 def _tls(side: str, setting: str) -> dict[str, Rule]:
     """Return the rules for the TLS properties of the source or the standby."""
     names: dict[str, Rule] = {
         f"{side}.sslMode": Honoured(setting),
-        f"{side}.tlsVersions": Ignored("TLS 1.2 and later, as the system has it"),
+        f"{side}.tlsVersions": Ignored("Penstock uses TLS 1.2 or later, as the system's TLS library allows"),
     }
     for store in ("trustCertificateKeyStore", "clientCertificateKeyStore"):
         names |= {
@@ -67,19 +73,19 @@ def _tls(side: str, setting: str) -> dict[str, Rule]:
 
 
 _INSTANCE: dict[str, Rule] = {
-    "destination": Ignored("a destination has the name of the folder in which its instance.properties lies"),
+    "destination": Ignored("the name of a destination is that of the folder in which its instance.properties lies"),
     "mysql.slaveId": Honoured("source.server_id", lambda text: parse_whole(text) or None),
     "gtidon": Honoured("canal.gtids, start", note="true: entries have GTIDs, and master.gtid is used as the start"),
     "master.address": Honoured("source.host, source.port"),
-    "master.journal.name": _start("name of the source's log file"),
-    "master.position": _start("offset in bytes in the source's log file"),
+    "master.journal.name": _start("name of the source's binlog file"),
+    "master.position": _start("offset in bytes in the source's binlog file"),
     "master.timestamp": _start("time in milliseconds since 1970"),
     "master.gtid": _start("set of executed GTIDs, used only with gtidon,"),
     "standby.address": _STANDBY,
-    "standby.journal.name": _PLACE,
-    "standby.position": _PLACE,
-    "standby.timestamp": _PLACE,
-    "standby.gtid": _PLACE,
+    "standby.journal.name": _STANDBY_POSITION,
+    "standby.position": _STANDBY_POSITION,
+    "standby.timestamp": _STANDBY_POSITION,
+    "standby.gtid": _STANDBY_POSITION,
     "dbUsername": Honoured("source.user"),
     "dbPassword": Honoured("source.password"),
     "defaultDatabaseName": Ignored("connections to the source need no default database"),
@@ -90,26 +96,32 @@ _INSTANCE: dict[str, Rule] = {
         "true is refused, passwords encrypted for Druid are not supported: write ${env:NAME} or ${file:…} instead",
         is_true,
     ),
-    "pwdPublicKey": Ignored("it only serves passwords encrypted for Druid, which are not read"),
+    "pwdPublicKey": Ignored("it only serves to decrypt passwords for Druid, which are not supported"),
     "filter.regex": Honoured("filter.allow"),
     "filter.black.regex": Honoured("filter.deny"),
-    "filter.field": Honoured("filter.columns", note="only these columns are captured, as database.table:column/column"),
-    "filter.black.field": Honoured(
-        "filter.columns", note="all columns but these are captured, as database.table:column/column"
+    "filter.field": Honoured(
+        "filter.columns",
+        note="of each table that is listed, only these columns are captured; of other tables, all columns. Written as"
+        " database.table:column/column, tables separated by commas",
     ),
-    "filter.druid.ddl": Ignored("there is one parser for DDL"),
+    "filter.black.field": Honoured(
+        "filter.columns",
+        note="of each table that is listed, all columns except these are captured. Written as"
+        " database.table:column/column, tables separated by commas",
+    ),
+    "filter.druid.ddl": Ignored("Penstock has its own DDL parser, and no other"),
     "filter.query.dcl": Honoured(
         "filter.kinds",
         note="statements about users, grants and passwords are never delivered with canal's properties, true or false",
     ),
-    "filter.query.dml": _drop("INSERT, UPDATE and DELETE statements that the log has as text"),
+    "filter.query.dml": _drop("INSERT, UPDATE and DELETE statements that a statement-based binlog has as text"),
     "filter.query.ddl": _drop("DDL statements"),
-    "filter.dml.insert": _drop("inserted rows"),
-    "filter.dml.update": _drop("updated rows"),
-    "filter.dml.delete": _drop("deleted rows"),
+    "filter.dml.insert": _drop("insert events"),
+    "filter.dml.update": _drop("update events"),
+    "filter.dml.delete": _drop("delete events"),
     "filter.rows": _drop("row changes of every kind"),
     "filter.table.error": Ignored(
-        "delivery of a table whose schema is not known halts, other tables continue; no row is skipped"
+        "delivery of a table whose schema is unknown halts, other tables continue; no row is skipped"
     ),
     "filter.transaction.entry": Honoured(
         "canal.transactions",
@@ -118,7 +130,7 @@ _INSTANCE: dict[str, Rule] = {
     ),
     "binlog.format": Ignored("`penstock check` says which settings of the source must be changed"),
     "binlog.image": Ignored("`penstock check` says which settings of the source must be changed"),
-    "transaction.size": Ignored("transactions of any size are delivered in pieces"),
+    "transaction.size": Ignored("a transaction of any size is delivered, in several batches if it must be"),
     "parser.parallel": _PIPELINE,
     "parser.parallelThreadSize": _PIPELINE,
     "parser.parallelBufferSize": _PIPELINE,
@@ -147,15 +159,17 @@ _INSTANCE: dict[str, Rule] = {
     "rds.secretkey": _RDS,
     "rds.instanceId": _RDS,
     "memory.buffer.size": _STORE,
-    "memory.buffer.memunit": Honoured("store.memory, canal.unit_bytes", note="bytes of one unit of memory.buffer.size"),
+    "memory.buffer.memunit": Honoured(
+        "store.memory, canal.unit_bytes", note="bytes of one unit of memory.buffer.size, and of the batch size of a get"
+    ),
     "memory.batch.mode": Honoured(
         "canal.unit, store.memory", note="MEMSIZE: batches and the store are limited by bytes; ITEMSIZE: by entries"
     ),
-    "memory.rawEntry": Ignored("the store always holds the raw bytes of the log"),
+    "memory.rawEntry": Ignored("the store always holds the raw bytes of the binlog"),
     "get.ddl.isolation": Honoured(
         "canal.ddl_alone", parse_flag, "true: each DDL statement is delivered as a batch of its own"
     ),
-    "multi.stream.on": Refused("PolarDB-X's several streams are not read", is_true),
+    "multi.stream.on": Refused("binlogs of PolarDB-X in several streams are not supported", is_true),
     **_tls("master", "source.tls"),
     **_tls("standby", "standby.tls"),
 }
@@ -182,7 +196,7 @@ _SHARED: dict[str, Rule] = {
         "meta.period_s", note="milliseconds between two writes of the cursors to meta.dat, with file-instance.xml"
     ),
     "canal.auto.reset.latest.pos.mode": Honoured(
-        "on_purged", note="true: latest, which skips to the end of the log when the source has purged what is needed"
+        "on_purged", note="true: latest, which skips to the end of the binlog when the source has purged what is needed"
     ),
 }
 

@@ -20,8 +20,9 @@ class IgnoredKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Honoured:
-    """A property of canal that sets the YAML setting `to`, converted by `convert`; `note` tells readers of the manual
-    how. Without `convert`, several properties decide together, and a function of its own reads them."""
+    """A property of canal that sets the YAML keys `to`, converted by `convert`; `note` describes it in
+    docs/settings.md. Without `convert`, the setting depends on several properties, and a function of its own reads
+    them."""
 
     to: str
     convert: Convert | None = None

@@ -4,7 +4,7 @@ from penstock.config.canal.rules import Honoured, Ignored, Refused, Rule, RuleTa
 
 OWN_TOKENS = "penstock.flight.tokens."
 _QUEUE = Ignored("Penstock writes to no message queue")
-_ALIYUN = Ignored("Penstock reads no log archives of Aliyun's RDS and writes to no message queue")
+_ALIYUN = Ignored("Penstock reads no binlog archives of Aliyun's RDS and writes to no message queue")
 
 # Settings that canal does not have: `penstock.` and the name that YAML has for it.
 _OWN: dict[str, Rule] = {
@@ -26,7 +26,7 @@ SERVER_KEYS = RuleTable(
         "canal.id": Ignored("a Penstock server is identified by its host:port"),
         "canal.ip": Honoured("canal.host", note="address to listen on for canal's clients; empty: every address"),
         "canal.register.ip": Honoured(
-            "running.address", note="host that is published in ZooKeeper for canal's clients"
+            "running.address", note="host of this server that is published in ZooKeeper for canal's clients"
         ),
         "canal.port": Honoured(
             "canal.port, running.address", note="port for canal's clients, also in the address published in ZooKeeper"
@@ -46,7 +46,9 @@ SERVER_KEYS = RuleTable(
             "canal_admin.port", note="port of canal's admin protocol; stays closed without canal.admin.passwd"
         ),
         "canal.admin.user": Honoured(
-            "canal_admin.user, manager.user", note="user of canal's admin port, and of this server at canal-admin"
+            "canal_admin.user, manager.user",
+            note="user name with which canal-admin logs in to this server's admin port, and with which this server"
+            " logs in to canal-admin",
         ),
         "canal.admin.passwd": Honoured(
             "canal_admin.password_hash, manager.password_hash", note="password of canal.admin.user, as a hash"
@@ -60,10 +62,10 @@ SERVER_KEYS = RuleTable(
         "canal.admin.register.name": Honoured(
             "manager.name", note="name under which this server registers at canal-admin"
         ),
-        "canal.withoutNetty": Honoured("canal.port", note="true: the port for canal's clients stays closed"),
+        "canal.withoutNetty": Honoured("canal.port", note="true: canal's protocol is off"),
         "canal.serverMode": Refused(
-            "this server writes to no queue: canal's clients and Arrow Flight read from it, and Spark can write on;"
-            " say tcp",
+            "only tcp is accepted: Penstock does not write to message queues; clients of canal, Arrow Flight and Spark"
+            " read from it",
             lambda value: value.lower() != "tcp",
         ),
         "canal.destinations": Honoured("destinations", note="names of destinations, separated by commas"),
@@ -83,6 +85,8 @@ SERVER_KEYS = RuleTable(
     },
     {
         **dict.fromkeys(("canal.mq.", "kafka.", "rocketmq.", "rabbitmq.", "pulsarmq."), _QUEUE),
-        OWN_TOKENS: Honoured("flight.tokens", note="access token of Arrow Flight for the caller of that name"),
+        OWN_TOKENS: Honoured(
+            "flight.tokens", note="penstock.flight.tokens.NAME=TOKEN: access token of Arrow Flight for the caller NAME"
+        ),
     },
 )

@@ -34,8 +34,16 @@ from penstock.render.canal.mixed_rows import MixedRowsEvents, write_mixed_rows
 from penstock.render.canal.notes import PendingNotes, are_shown_notes
 from penstock.render.canal.rows import EncodedRows, write_table_rows
 from penstock.render.canal.statements import EntryContent, WantsTable, build_statement_entry, encode_note
-from penstock.render.canal.tables import TableEncoding, encode_names, join_bytes, list_frames, plan_table_encoding
+from penstock.render.canal.tables import (
+    TableEncoding,
+    TablePlan,
+    encode_names,
+    join_bytes,
+    list_frames,
+    plan_table_encoding,
+)
 from penstock.render.canal.values import CanalValueWriter
+from penstock.schema.declared import BlockColumnTypes
 
 _ROWS = {
     LogEvent.WRITE_ROWS_V1: CanalEventType.INSERT, LogEvent.WRITE_ROWS_V2: CanalEventType.INSERT,
@@ -49,15 +57,14 @@ _ROW_TYPES[[int(kind) for kind in _ROWS]] = list(_ROWS.values())
 _QUERY, _XID, _XA_PREPARE = int(LogEvent.QUERY), int(LogEvent.XID), int(LogEvent.XA_PREPARE)
 _EXECUTE_LOAD_QUERY = int(LogEvent.EXECUTE_LOAD_QUERY)
 _BEGIN, _END, _DDL, _OTHER, _ANY_ROWS = (
-    int(one) for one in (Entry.BEGIN, Entry.END, Entry.DDL, Entry.OTHER, Entry.ROWS)
+    int(kind) for kind in (Entry.BEGIN, Entry.END, Entry.DDL, Entry.OTHER, Entry.ROWS)
 )
 _TRANSACTION_BEGIN, _TRANSACTION_END = int(EntryType.TRANSACTIONBEGIN), int(EntryType.TRANSACTIONEND)
 _BINARY = {"uuid", "inet4", "inet6"}  # types of MariaDB
 _XA_OUTCOMES = [int(CanalEventType.XACOMMIT), int(CanalEventType.XAROLLBACK)]
 _ZERO_END = protobuf.encode_text(number_of("TransactionEnd", "transactionId"), "0")  # of one without a number
 _VERSION, _LOG_FILE = number_of("Header", "version"), number_of("Header", "logfileName")
-# For a block: the types of the columns of a table as they were declared, by its id in the block.
-DeclaredTypes = Callable[[Block], Callable[[int], Sequence[str]]]
+DeclaredTypes = Callable[[Block], BlockColumnTypes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,8 @@ class EntryEncoder:
 
     def __init__(self, rendering: EntryOptions) -> None:
         self._rendering = rendering
-        self._plans: dict[bytes, tuple[str, Sequence[str], TableEncoding]] = {}  # by table map
+        self._basis: tuple[object, str] | None = None  # basis of declared types and server version, of the plans
+        self._plans: dict[bytes, TablePlan] = {}  # by table map
         self._shapes: dict[tuple[object, ...], tuple[tuple[Column, ...], TableEncoding]] = {}
         self._programs = self._new_programs()
         self._notes = PendingNotes()
@@ -110,38 +118,35 @@ class EntryEncoder:
         """Return the row-walking programs of the plans that the last call of `plan_tables` returned."""
         return self._programs
 
-    def plan_tables(self, block: Block, numbers: Sequence[int]) -> list[TableEncoding]:
+    def plan_tables(self, block: Block, numbers: Sequence[int]) -> list[TablePlan]:
         """Return the plan to decode and write the rows of each of these table ids of the block."""
         if self._programs.is_full or len(self._plans) >= MAX_TABLES:
             self._plans, self._shapes, self._programs = {}, {}, self._new_programs()
-        declared_of, version = self._rendering.declared_types(block), block.server_version
-        plans = list[TableEncoding]()
-        for table_id in numbers:
-            body, declared = block.tables[table_id], declared_of(table_id)
-            known = self._plans.get(body)
-            if known is None or known[0] != version or known[1] != declared or table_id in block.problems:
-                known = self._plans[body] = version, declared, self._plan_table(block, table_id, declared)
-            plans.append(known[2])
-        return plans
+        types, tables = self._rendering.declared_types(block), block.tables
+        if types.basis is None:
+            return [self._plan_table(block, number, types.of_table(number)) for number in numbers]
+        if self._basis is None or self._basis[0] is not types.basis or self._basis[1] != block.server_version:
+            self._plans, self._basis = {}, (types.basis, block.server_version)
+        known = self._plans
+        for number in numbers:
+            if tables[number] not in known or number in block.problems:
+                known[tables[number]] = self._plan_table(block, number, types.of_table(number))
+        return [known[tables[number]] for number in numbers]
 
-    def _plan_table(self, block: Block, number: int, declared: Sequence[str]) -> TableEncoding:
+    def _plan_table(self, block: Block, number: int, declared: tuple[str, ...]) -> TablePlan:
         """Plan one table version; tables that differ in their names only share columns, frames and program."""
-        logged = block.schema_of(number)
-        shown = self._rendering.columns.columns_to_show(logged)
-        names = None if shown is logged.columns else tuple(column.name for column in shown)
-        key = id(logged.columns), logged.key, tuple(declared), names, block.server_version
+        logged, rules = block.schema_of(number), self._rendering.columns
+        names = None if rules.is_empty else tuple(column.name for column in rules.columns_to_show(logged))
+        key = id(logged.columns), logged.key, declared, names, block.server_version
         known = self._shapes.get(key)
         if known is None:
             table = _restore_declared_types(logged, declared)
-            plan = plan_table_encoding(
-                table, self._rendering.columns.columns_to_show(table), declared, self._rendering.values
-            )
+            plan = plan_table_encoding(table, rules.columns_to_show(table), declared, self._rendering.values)
             if not has_old_times(table, block.server_version):
                 plan = replace(plan, program=self._programs.add(table, plan.columns, list_frames(plan)))
             # With the columns by whose identity it is found: they live as long as it does.
             known = self._shapes[key] = logged.columns, plan
-        plan = known[1]
-        return replace(plan, table=replace(plan.table, name=logged.name), names=encode_names(logged.name))
+        return TablePlan(known[1], known[1].program, logged.name, encode_names(logged.name))
 
     def _new_programs(self) -> TablePrograms:
         """Return an empty set of row-walking programs."""
@@ -199,7 +204,7 @@ class _BlockEncoder:
         plans = self._entries.plan_tables(block, numbers)
         table = np.searchsorted(np.array(numbers, np.int64), ids)
         facts[kernels.NAMES, events] = len(self._names) + table
-        self._names += [plan.names for plan in plans]
+        self._names += [plan.header for plan in plans]
         self._is_entry[events] = True
         facts[kernels.FIRST, events] = facts[kernels.LAST, events] = 0
         pieces, done = list[NDArray[np.uint8]](), 0
@@ -214,7 +219,7 @@ class _BlockEncoder:
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces or [np.empty(0, np.uint8)])
 
     def _write_rows(
-        self, events: NDArray[np.int64], table: NDArray[np.int64], plans: Sequence[TableEncoding]
+        self, events: NDArray[np.int64], table: NDArray[np.int64], plans: Sequence[TablePlan]
     ) -> Iterator[EncodedRows]:
         """Yield the RowData of the rows events: tables with few rows together, the others one by one; `table` is the
         number of each event's plan.

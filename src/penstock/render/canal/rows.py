@@ -16,7 +16,7 @@ from penstock.binlog.rows.located import ABSENT
 from penstock.model import ChangeKind, Column
 from penstock.render import text
 from penstock.render.canal import row_kernels
-from penstock.render.canal.tables import TableEncoding
+from penstock.render.canal.tables import TableEncoding, TablePlan
 from penstock.render.canal.values import CanalValueWriter, are_wide
 from penstock.render.operations import write_function_calls
 
@@ -39,13 +39,14 @@ class EncodedRows:
 
 
 def write_table_rows(
-    block: Block, events: NDArray[np.int64], plan: TableEncoding, values: CanalValueWriter
+    block: Block, events: NDArray[np.int64], plan: TablePlan, values: CanalValueWriter
 ) -> Iterator[EncodedRows]:
     """Yield the RowData of rows events of one table version, in one piece or several."""
-    names = [column.name for column in plan.columns]
+    encoding = plan.encoding
+    names = [column.name for column in encoding.columns]
     for rows in decode_rows(block, events, plan.table, names, values.decoding):
         if rows.located.rows:
-            yield _encode_rows(rows, plan, values)
+            yield _encode_rows(rows, encoding, values)
 
 
 def _encode_rows(rows: Rows, plan: TableEncoding, values: CanalValueWriter) -> EncodedRows:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +22,34 @@ _SCHEMA_NAME, _TABLE_NAME = number_of("Header", "schemaName"), number_of("Header
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableEncoding:
-    """Describes how rows of one table version are encoded: its columns, its names, and the constant bytes around each
-    column's value.
+    """Describes how rows of one table version are encoded: its columns, and the constant bytes around each column's
+    value. Tables that differ in their names only share it.
 
     The frames of column i begin at number `FRAMES * i`.
     """
 
-    table: TableSchema
+    table: TableSchema  # one of them
     columns: tuple[Column, ...]  # that are shown
-    names: bytes  # of the table, as a header has them
     frames: NDArray[np.int64]  # bounds
     frame_texts: NDArray[np.uint8]
     program: int = -1  # of the table among those of its client; -1: it is decoded by itself
+
+
+class TablePlan(NamedTuple):
+    """What is known of one table of a client: what is the same in its rows, and what headers say of it.
+
+    There is one for each of thousands of tables: it is made of as little as possible.
+    """
+
+    encoding: TableEncoding
+    program: int  # of the encoding
+    name: TableName
+    header: bytes  # the names, as the header of an entry has them
+
+    @property
+    def table(self) -> TableSchema:
+        """Return the schema of the table."""
+        return self.encoding.table.with_name(self.name)
 
 
 def plan_table_encoding(
@@ -45,7 +62,7 @@ def plan_table_encoding(
             types, is_key = values.sql_types(column), column.name in table.key
             frames += [_column_head(index, sql_type, column.name, is_key=is_key) for sql_type in types.all]
             frames.append(protobuf.encode_text(_MYSQL_TYPE, declared[index]))
-    return TableEncoding(table, tuple(columns), encode_names(table.name), *join_bytes(frames))
+    return TableEncoding(table, tuple(columns), *join_bytes(frames))
 
 
 def list_frames(plan: TableEncoding) -> list[bytes]:

@@ -25,9 +25,10 @@ NO_CHARSET = CharsetSpec()
 
 @dataclass(slots=True)
 class ColumnSpec:
-    """A column as it is written, before its table gives it a charset. None and empty: nothing is said.
+    """A column as DDL writes it, before the defaults of its table are applied. None and empty mean that DDL does not
+    say it.
 
-    Filled while it is read, which copies would make twice as slow; nothing changes it later.
+    The parser fills it in place, since copies would make parsing twice as slow; nothing changes it later.
     """
 
     name: str

@@ -33,8 +33,8 @@ class PartSpec:
 
 @dataclass(frozen=True, slots=True)
 class KeySpec:
-    """A key as written. A foreign key is the index that it needs, `is_implied`: the server leaves it out where another
-    serves."""
+    """A key as DDL writes it. A foreign key is given as the index that it needs, with `is_implied`: the server does not
+    create that index where another one serves."""
 
     kind: KeyKind
     name: str

@@ -32,8 +32,8 @@ class Subject:
 
     @property
     def names(self) -> tuple[TableName, ...]:
-        """Return the names that a table filter is asked for: a database, or nothing, counts as a table without a
-        name."""
+        """Return the names to check with a table filter; for a statement about a database or nothing, one without a
+        table."""
         return self.tables or (TableName(self.database, ""),)
 
 

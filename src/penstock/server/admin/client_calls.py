@@ -61,7 +61,7 @@ def _forget_client(instance: Instance, destination: str, client_id: int) -> dict
         known = ", ".join(map(str, clients.subscriptions())) or "none"
         raise ConfigurationError(f"there is no client {client_id} of '{destination}'; there is {known}")
     clients.forget(client_id)
-    log.warning("client and its cursor deleted destination=%s client=%d by=the admin port", destination, client_id)
+    log.warning("client and its cursor deleted destination=%s client=%d by=admin", destination, client_id)
     return {"destination": destination, "client": client_id, "forgotten": True}
 
 
@@ -77,7 +77,5 @@ def _seek_client(instance: Instance, destination: str, client_id: int, request: 
         text = f"{requested} is no transaction boundary: the last one before it is {position}"
         raise HttpRefusedError(HTTPStatus.CONFLICT, text)
     instance.clients.seek(client_id, position)
-    log.warning(
-        "client cursor set destination=%s client=%d position=%s by=the admin port", destination, client_id, position
-    )
+    log.warning("client cursor set destination=%s client=%d position=%s by=admin", destination, client_id, position)
     return {"destination": destination, "client": client_id, "position": position.to_json()}

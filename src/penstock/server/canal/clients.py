@@ -105,7 +105,7 @@ class CanalClients:
         with self._lock:
             views = self._views.get(instance, {})
             if client_id not in subscriptions:
-                views.pop(client_id, None)  # as when it was forgotten by hand
+                views.pop(client_id, None)  # as when it was forgotten manually
             view = views.get(client_id)
         if view is not None:
             return view

@@ -103,7 +103,11 @@ class CanalSession:
                 continue
             login = ClientAuthRequest.decode(request_packet.body)
             if not self._access.is_allowed(login.username, login.password, seed):
-                log.warning("canal login refused destination=%s user=%r", login.destination[:64], login.username[:64])
+                log.warning(
+                    "login of a canal client refused destination=%s user=%r",
+                    login.destination[:64],
+                    login.username[:64],
+                )
                 self._wire.send(build_ack_frame(GENERAL, "auth failed: wrong user or password"))
                 continue
             self._wire.idle_s = _timeout_s(login.net_read_timeout, self._idle_s)

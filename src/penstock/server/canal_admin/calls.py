@@ -36,15 +36,15 @@ class OperatedDestinations(Protocol):
 
     @property
     def is_halted(self) -> bool:
-        """Return whether all destinations were stopped by hand with `halt_all`."""
+        """Return whether all destinations were stopped manually with `halt_all`."""
         ...
 
     def halt(self, name: str) -> bool:
-        """Stop a destination by hand. False when it was stopped already."""
+        """Stop a destination manually. False when it was stopped already."""
         ...
 
     def resume(self, name: str) -> bool:
-        """Start a destination that was stopped by hand. False when it was not."""
+        """Start a destination that was stopped manually. False when it was not."""
         ...
 
     def release(self, name: str) -> bool:
@@ -52,7 +52,7 @@ class OperatedDestinations(Protocol):
         ...
 
     def halt_all(self) -> None:
-        """Stop all destinations by hand; nothing starts until `resume_all`."""
+        """Stop all destinations manually; nothing starts until `resume_all`."""
         ...
 
     def resume_all(self) -> None:

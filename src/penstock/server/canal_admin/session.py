@@ -77,7 +77,7 @@ class CanalAdminSession:
                 self._wire.idle_s = self._wire.write_s = self._idle_s
                 self._send(0, "")
                 return True
-            log.warning("canal admin login refused user=%r", login.username[:64])
+            log.warning("login at canal's admin port refused user=%r", login.username[:64])
             self._send(GENERAL, "auth failed: wrong user or password")
         return False
 

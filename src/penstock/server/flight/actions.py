@@ -84,7 +84,7 @@ def _plan_batch_end(instance: Instance, arguments: Arguments) -> Results:
 
 
 def _plan_chunks(instance: Instance, arguments: Arguments) -> Results:
-    """Return the limits of the next chunks of a table behind a key, and what tells its rows apart."""
+    """Return the limits of the next chunks of a table behind a key, and the columns that it is cut by."""
     table = TableName.parse(read_text(arguments, "table"))
     check_captured(instance, table)
     plan = instance.snapshots.plan(
@@ -98,7 +98,6 @@ def _plan_chunks(instance: Instance, arguments: Arguments) -> Results:
         {
             "chunks": [{"until": chunk.until, "rows": chunk.estimated_rows} for chunk in plan.chunks],
             "key": plan.key,
-            "identity": plan.identity,
             "key_description": plan.key_description,
             "estimated_rows": plan.estimated_rows,
         }
@@ -130,7 +129,7 @@ def _control_snapshots(instance: Instance, arguments: Arguments) -> Results:
         case "again":
             table = TableName.parse(read_text(arguments, "table"))
             check_captured(instance, table)
-            instance.snapshots.request_again(table)
+            instance.snapshots.request_resnapshot(table)
         case other:
             raise ProtocolError(f"snapshots can status, pause, resume or again, not {other[:50]!r}")
     yield _json(instance.snapshots.report())
@@ -204,6 +203,11 @@ def _ack_batches(instance: Instance, arguments: Arguments) -> Results:
     yield _json({})
 
 
+def _renew_reader(instance: Instance, arguments: Arguments) -> Results:
+    """Keep the cursor of a reader by position, and return for how many seconds."""
+    yield _json({"kept_s": instance.renew_reader(_read_reader(arguments))})
+
+
 def _roll_back_client(instance: Instance, arguments: Arguments) -> Results:
     """Let a client's outstanding batches be redelivered."""
     instance.clients.rollback(read_client(arguments), read_number(arguments, "batch") if "batch" in arguments else None)
@@ -238,6 +242,10 @@ ACTIONS: dict[str, tuple[Callable[[Instance, Arguments], Results], str]] = {
     "ack": (
         _ack_batches,
         "{destination, client, batch}: ack it and all before; without a client, {destination, end, reader}",
+    ),
+    "renew": (
+        _renew_reader,
+        "{destination, reader}: keep the cursor of a reader in the middle of a long batch; return for how many seconds",
     ),
     "rollback": (_roll_back_client, "{destination, client}: redeliver what was not acked"),
     "latest": (

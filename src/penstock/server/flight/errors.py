@@ -18,7 +18,8 @@ _MAX_TEXT_LENGTH = 500
 
 @dataclass(slots=True)
 class FlightCall:
-    """The call that a log line is about. What it asks for is filled in when that has been read."""
+    """The Flight call that a log line is about. Destination and client are filled in when its request has been
+    parsed."""
 
     name: str  # do_get, do_action …
     peer: str

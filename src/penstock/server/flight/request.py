@@ -13,7 +13,7 @@ from penstock.instance.filter import parse_client_filter
 from penstock.model import GtidSet, Position, TableName
 from penstock.model.start_point import Moment, StartWord, parse_start
 from penstock.store import Start
-from penstock.store.client import TableFilter
+from penstock.store.rows_filter import TableFilter
 
 MAX_REQUEST_BYTES = 1 << 20  # of a ticket, a descriptor or an action
 MAX_NAMES = 4096  # of tables or columns in one request; a server's table has no more columns

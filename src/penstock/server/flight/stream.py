@@ -19,8 +19,8 @@ from penstock.config import FilterSettings
 from penstock.errors import MetaError, NotRunningError, PenstockError
 from penstock.instance import Instance
 from penstock.instance.clients import Clients
+from penstock.instance.column_name_completer import ColumnNameCompleter
 from penstock.instance.filter import parse_client_filter
-from penstock.instance.table_naming import TableNaming
 from penstock.instance.tail_reader import open_tail
 from penstock.server.flight.read_ahead import read_ahead
 from penstock.server.flight.request import ChunkBounds, FlightRequest, resolve_position, resolve_start
@@ -75,7 +75,8 @@ class StreamSlots:
 
 @dataclass(frozen=True, slots=True)
 class StreamContext:
-    """What a stream depends on: its reader, and an instance that must stay the serving one, with the same filter."""
+    """What an open stream depends on: its reader is connected, the instance still serves the destination, and its
+    filter is the same. When one of them changes, the stream ends."""
 
     destination: str
     instance: Instance
@@ -127,7 +128,7 @@ def open_range_stream(request: FlightRequest, context: StreamContext) -> tuple[p
             instance.read(start, end, is_part=request.form == "raw"),
         )
         if request.form == "raw" and not request.tables:  # whoever takes any table takes columns without names
-            blocks = map(TableNaming(instance).complete, blocks)
+            blocks = map(ColumnNameCompleter(instance).complete, blocks)
         # A log that was captured while it was written is in the store as one block for each transaction.
         for block in join_blocks(blocks):
             ends = block.boundaries

@@ -24,7 +24,7 @@ from penstock.instance import Instance
 from penstock.model import TableName, TableSchema
 from penstock.render.json_rows import ROW_FIELDS, JsonRowReader
 from penstock.server.flight.request import FlightRequest
-from penstock.store.client import TableFilter
+from penstock.store.rows_filter import TableFilter
 
 
 class StreamFormat(ABC):

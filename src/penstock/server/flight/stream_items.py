@@ -47,7 +47,7 @@ class ProgressWriter:
             yield add_position(*pending, after or before)
 
     def is_heartbeat_due(self) -> bool:
-        """Return whether nothing was sent for so long that a heartbeat is due."""
+        """Return whether a heartbeat is due, because nothing else was sent lately."""
         return time.monotonic() - self._last_sent_s >= HEARTBEAT_S
 
     def heartbeat(self, position: Position) -> SentItem:

@@ -36,13 +36,15 @@ def labels() -> Table:
         _enum("enum_odd", ("it''s", "back\\\\slash", "", "a,b"), ("'it''s'", "'back\\\\slash'", "''", "'a,b'")),
         # A value that is not among the labels becomes number 0 when the server is not strict.
         _enum("enum_invalid", ("a", "b"), ("'nothing'", "'b'", "0", "1")),
-        _enum("enum_required", ("a", "b"), ("'b'", "'a'"), more="NOT NULL"),
+        _enum("enum_required", ("a", "b"), ("'b'", "'a'"), attributes="NOT NULL"),
     ]
     return Table("labels", columns)
 
 
-def _enum(name: str, labels: Sequence[str], values: Sequence[str], charset: str = "utf8mb4", more: str = "") -> Column:
-    ddl = f"ENUM({_listed(labels)}) CHARACTER SET {charset} {more}"
+def _enum(
+    name: str, labels: Sequence[str], values: Sequence[str], charset: str = "utf8mb4", attributes: str = ""
+) -> Column:
+    ddl = f"ENUM({_listed(labels)}) CHARACTER SET {charset} {attributes}"
     return Column(name, Kind.ENUM, ddl, tuple(values), charset=charset)
 
 

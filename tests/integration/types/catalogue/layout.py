@@ -1,4 +1,4 @@
-"""Shapes of tables: NULL in each place, generated and invisible columns, other keys than one whole column, no key."""
+"""Shapes of tables: NULL in each column, generated and invisible columns, other keys than one whole column, no key."""
 
 from tests.integration.types.column import Column, Kind, Table
 

@@ -53,23 +53,23 @@ def compressed() -> Table:
     texts = ("''", "'a'", "REPEAT('ü', 49)", "REPEAT('ü', 50)", "REPEAT('a', 255)", "REPEAT('ab', 128)", "UUID()")
     long = (*texts, "REPEAT('xyz', 20000)")
     bytes_ = ("''", "x'00'", "REPEAT(x'00', 300)", "x'80'", "x'8a'", "REPEAT(x'c3', 65535)", f"x'{_NOISE.hex()}'")
-    more = "COMPRESSED"
+    attribute = "COMPRESSED"
     columns = [
-        _text("v100", f"VARCHAR(100) {more}", texts[:4]),
-        _text("v254", f"VARCHAR(254) {more} CHARACTER SET latin1", texts[:5], "latin1"),
-        _text("v255", f"VARCHAR(255) {more} CHARACTER SET latin1", texts, "latin1"),
-        _text("v1000", f"VARCHAR(1000) {more}", texts),
-        _text("required", f"VARCHAR(1000) {more} NOT NULL", texts),
-        _text("sjis", f"VARCHAR(1000) {more} CHARACTER SET sjis", ("'漢字'", "REPEAT('漢字', 200)"), "sjis"),
-        _text("tiny", f"TINYTEXT {more}", texts[:4]),
-        _text("plain", f"TEXT {more}", texts),
-        _text("medium", f"MEDIUMTEXT {more}", (*long, "REPEAT('z', 200000)")),
-        _text("long", f"LONGTEXT {more}", (*long, "REPEAT('z', 200000)")),
-        Column("vb", Kind.BYTES, f"VARBINARY(1000) {more}", bytes_[:5]),
-        Column("tinyb", Kind.BYTES, f"TINYBLOB {more}", bytes_[:2]),
-        Column("plainb", Kind.BYTES, f"BLOB {more}", bytes_),
-        Column("mediumb", Kind.BYTES, f"MEDIUMBLOB {more}", bytes_),
-        Column("longb", Kind.BYTES, f"LONGBLOB {more}", bytes_),
+        _text("v100", f"VARCHAR(100) {attribute}", texts[:4]),
+        _text("v254", f"VARCHAR(254) {attribute} CHARACTER SET latin1", texts[:5], "latin1"),
+        _text("v255", f"VARCHAR(255) {attribute} CHARACTER SET latin1", texts, "latin1"),
+        _text("v1000", f"VARCHAR(1000) {attribute}", texts),
+        _text("required", f"VARCHAR(1000) {attribute} NOT NULL", texts),
+        _text("sjis", f"VARCHAR(1000) {attribute} CHARACTER SET sjis", ("'漢字'", "REPEAT('漢字', 200)"), "sjis"),
+        _text("tiny", f"TINYTEXT {attribute}", texts[:4]),
+        _text("plain", f"TEXT {attribute}", texts),
+        _text("medium", f"MEDIUMTEXT {attribute}", (*long, "REPEAT('z', 200000)")),
+        _text("long", f"LONGTEXT {attribute}", (*long, "REPEAT('z', 200000)")),
+        Column("vb", Kind.BYTES, f"VARBINARY(1000) {attribute}", bytes_[:5]),
+        Column("tinyb", Kind.BYTES, f"TINYBLOB {attribute}", bytes_[:2]),
+        Column("plainb", Kind.BYTES, f"BLOB {attribute}", bytes_),
+        Column("mediumb", Kind.BYTES, f"MEDIUMBLOB {attribute}", bytes_),
+        Column("longb", Kind.BYTES, f"LONGBLOB {attribute}", bytes_),
     ]
     return Table("compressed", columns)
 

@@ -1,0 +1,193 @@
+"""What a batch of changes touches: keys of root rows, values to look roots up by, and statements.
+
+Both images of a change count: a row that moved from one parent to another touches both. An update that changes no
+column which a document uses touches nothing.
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from penstock.document.document_id import key_text
+from penstock.document.graph import DocumentGraph
+from penstock.document.queries import RootLookup, find_lookups
+from penstock.document.references import reference_text
+from penstock.document.sql_text import Key, value_from_json
+from penstock.errors import IncompatibleColumnError, MissingExtraError, SchemaError
+from penstock.model import Column, TableName, TableSchema
+
+try:
+    import orjson
+except ImportError as error:
+    raise MissingExtraError.for_extra("search", "building documents") from error
+
+log = logging.getLogger(__name__)
+
+# The columns that are needed of a stream with a filter and DDL.
+CHANGE_COLUMNS = ("_change_type", "_table", "before", "after", "ddl", "_changed", "_seq")
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatement:
+    """A statement of the log that may concern a table of the document."""
+
+    table: str  # database.table, or a database
+    text: str
+    sequence: int
+
+
+@dataclass(slots=True)
+class TouchedKeys:
+    """What a batch touches: each key with the highest `_seq` that touched it."""
+
+    roots: dict[Key, int] = field(default_factory=dict[Key, int])
+    # Those that rows had in this batch, None for NULL.
+    routings: dict[Key, set[str | None]] = field(default_factory=dict[Key, set[str | None]])
+    lookups: dict[int, dict[Key, int]] = field(default_factory=dict[int, dict[Key, int]])  # by number of the lookup
+    references: dict[str, int] = field(default_factory=dict[str, int])  # rows that others follow by foreign keys
+    statements: list[TableStatement] = field(default_factory=list[TableStatement])
+    changes: int = 0  # of tables of the document
+    unused: int = 0  # of them, those of columns that no document uses
+
+
+class ChangeReader:
+    """Reads which keys of one document graph a batch of changes touches.
+
+    touched = ChangeReader(graph).read_changes(batch)
+    """
+
+    def __init__(self, graph: DocumentGraph) -> None:
+        self.graph = graph
+        self.lookups: list[RootLookup] = find_lookups(graph)
+        self._used = graph.used_columns
+        self._parents: dict[TableName, set[tuple[Column, ...]]] = {}
+        for reference in graph.references:
+            self._parents.setdefault(reference.parent.name, set()).add(reference.parent_columns)
+
+    @property
+    def key_names(self) -> list[tuple[str, ...]]:
+        """Return the names of the columns by which documents are found: those of their id, and of each lookup."""
+        keys = [self.graph.root.key, *(lookup.columns for lookup in self.lookups)]
+        return [tuple(column.name for column in key) for key in keys]
+
+    def read_changes(self, changes: pa.Table, *, skips_unfit: bool = False) -> TouchedKeys:
+        """Return what changes, in the columns of CHANGE_COLUMNS, touch. A value that is not of the type that its key
+        column has now is an IncompatibleColumnError; with `skips_unfit` its row is skipped: the statement that changed
+        the type is behind it in the log, and has all documents compared."""
+        touched = TouchedKeys()
+        names = changes.column("_table")
+        for name, table in self.graph.tables.items():
+            own = changes.filter(pc.equal(names, str(name)))
+            rows = own.filter(pc.not_equal(own.column("_change_type"), "ddl"))
+            touched.changes += rows.num_rows
+            used = drop_unused(rows, self._used[name])
+            touched.unused += rows.num_rows - used.num_rows
+            if used.num_rows:
+                self._read_rows(table, used, touched, skips_unfit=skips_unfit)
+        self._read_statements(changes, touched)
+        return touched
+
+    def _read_rows(self, table: TableSchema, rows: pa.Table, touched: TouchedKeys, *, skips_unfit: bool) -> None:
+        """Add what the rows of one table touch."""
+        skipped = 0
+        for image, sequence in _images(rows):
+            try:
+                self._read_image(table, image, sequence, touched)
+            except IncompatibleColumnError:
+                if not skips_unfit:
+                    raise
+                skipped += 1
+        if skipped:
+            log.warning(
+                "rows skipped that were logged before a key column got another type index=%s table=%s rows=%d: all"
+                " documents are compared when the statement that changed it is reached",
+                *(self.graph.spec.index, table.name, skipped),
+            )
+
+    def _read_image(self, table: TableSchema, image: dict[str, Any], sequence: int, touched: TouchedKeys) -> None:
+        """Add what one row image touches."""
+        root = self.graph.root
+        is_root = table.name == root.table.name
+        lookups = [(number, lookup) for number, lookup in enumerate(self.lookups) if lookup.table == table.name]
+        routing = self.graph.routing if is_root else None
+        self._read_parents(table, image, sequence, touched)
+        if is_root:
+            key = read_image_key(table.name, image, root.key)
+            if key is not None:
+                touched.roots[key] = max(touched.roots.get(key, 0), sequence)
+                if routing is not None:
+                    value = _read_value(table.name, image, routing)
+                    touched.routings.setdefault(key, set()).add(None if value is None else key_text(value))
+        for number, lookup in lookups:
+            key = read_image_key(table.name, image, lookup.columns)
+            if key is not None:
+                values = touched.lookups.setdefault(number, {})
+                values[key] = max(values.get(key, 0), sequence)
+
+    def _read_parents(self, table: TableSchema, image: dict[str, Any], sequence: int, touched: TouchedKeys) -> None:
+        """Add a row that others follow by foreign keys. Every change of it counts, not only a delete: rows below it may
+        be gone by another cascade before they are looked up, and then only the index knows of them."""
+        for columns in self._parents.get(table.name, ()):
+            key = read_image_key(table.name, image, columns)
+            if key is not None:
+                text = reference_text(table.name, key)
+                touched.references[text] = max(touched.references.get(text, 0), sequence)
+
+    def _read_statements(self, changes: pa.Table, touched: TouchedKeys) -> None:
+        """Add the statements."""
+        own = changes.filter(pc.equal(changes.column("_change_type"), "ddl"))
+        for name, text, sequence in zip(
+            *(own.column(column).to_pylist() for column in ("_table", "ddl", "_seq")), strict=True
+        ):
+            touched.statements.append(TableStatement(str(name or ""), str(text or ""), int(sequence)))
+
+
+def drop_unused(rows: pa.Table, used: frozenset[str]) -> pa.Table:
+    """Return the changes that concern a column in use: all but updates of other columns only."""
+    if not rows.num_rows:
+        return rows
+    changed = rows.column("_changed").combine_chunks()
+    if isinstance(changed, pa.ChunkedArray):
+        changed = pa.concat_arrays(changed.chunks)
+    is_wanted = pc.is_in(changed.flatten(), pa.array(sorted(used), pa.string()))
+    with_used = pc.list_parent_indices(changed).filter(is_wanted)
+    concerns = np.zeros(rows.num_rows, np.bool_)
+    concerns[with_used.to_numpy(zero_copy_only=False)] = True
+    is_update = pc.equal(rows.column("_change_type"), "update").to_numpy(zero_copy_only=False).astype(np.bool_)
+    return keep_rows(rows, concerns | ~is_update)
+
+
+def keep_rows(rows: pa.Table, are_kept: NDArray[np.bool_]) -> pa.Table:
+    """Return some rows of a table; nothing is copied when that is all of them."""
+    return rows if are_kept.all() else rows.filter(pa.array(are_kept))
+
+
+def _images(rows: pa.Table) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield every row image with its `_seq`."""
+    sequences = rows.column("_seq").to_pylist()
+    for name in ("before", "after"):
+        for text, sequence in zip(rows.column(name).to_pylist(), sequences, strict=True):
+            if text is not None:
+                yield orjson.loads(text), sequence
+
+
+def read_image_key(table: TableName, image: dict[str, Any], columns: tuple[Column, ...]) -> Key | None:
+    """Return the values of some columns of a row image; None when one of them is NULL, which nothing is joined to."""
+    values = tuple(_read_value(table, image, column) for column in columns)
+    return None if any(value is None for value in values) else values  # type: ignore[return-value]
+
+
+def _read_value(table: TableName, image: dict[str, Any], column: Column) -> Any:
+    """Return a value of a row image; SchemaError where the image does not have the column."""
+    if column.name not in image:
+        raise SchemaError(
+            f"the log has rows of {table} without the column {column.name}, by which documents are found: set"
+            " binlog_row_image=FULL; a generated column, which MariaDB 11 leaves out of its log, cannot be used"
+        )
+    return value_from_json(column, image[column.name])

@@ -1,0 +1,126 @@
+"""Which statements change the content of tables without a row in the log.
+
+| statement                                                        | rows of the table                       |
+|------------------------------------------------------------------|-----------------------------------------|
+| TRUNCATE, DROP, RENAME, CREATE, DROP DATABASE                    | may be others now                       |
+| ALTER … MODIFY, CHANGE, DROP, RENAME COLUMN of a column in use   | may have other values now               |
+| ALTER … CONVERT TO CHARACTER SET, RENAME TO                      | the same                                |
+| ALTER … DROP, TRUNCATE, EXCHANGE, IMPORT, CONVERT PARTITION      | may be others now                       |
+| ALTER … ADD, DROP FOREIGN KEY; DROP CONSTRAINT                   | may change without a row in the log     |
+| ALTER … ADD, DROP PRIMARY KEY                                    | may have other ids now                  |
+| ALTER … ADD, DROP SYSTEM VERSIONING; ALTER IGNORE                | may be others now                       |
+| ALTER … ADD COLUMN, indexes, options, other columns              | are the same to a document              |
+| CREATE TABLE IF NOT EXISTS of a table that is there              | are the same                            |
+| what cannot be read                                              | may be others now                       |
+"""
+
+import re
+from collections.abc import Mapping
+
+from penstock.document.changes import TableStatement
+from penstock.model import TableName
+from penstock.schema.ddl import DdlError, StatementKind, classify_statement_text, parse_statement
+from penstock.schema.ddl.clause import (
+    AddKey,
+    AlterTable,
+    ChangeColumn,
+    ConvertCharset,
+    DropColumn,
+    DropKey,
+    PartitionToTable,
+    RenameColumn,
+    RenameTo,
+    SetVersioning,
+    TableToPartition,
+)
+from penstock.schema.ddl.create import CreateTable
+from penstock.schema.ddl.key import KeyKind, KeySpec
+from penstock.schema.ddl.statement import DropDatabase, DropTables, RenameTables, Statement, TruncateTable
+from penstock.schema.dialect import SqlDialect
+
+UsedColumns = Mapping[TableName, frozenset[str]]
+
+_DIALECT = SqlDialect()
+_PARTITION = re.compile(
+    r"\b(DROP|TRUNCATE|EXCHANGE|DISCARD|IMPORT|CONVERT)\s+(PARTITION|TABLESPACE|TABLE)\b", re.IGNORECASE
+)
+
+# Foreign keys that are added or dropped: rows may have changed by them before a drop, unseen. MariaDB's ALTER IGNORE
+# deletes rows that a new unique key does not allow.
+_UNLOGGED = re.compile(
+    r"\bREFERENCES\b|\bDROP\s+(FOREIGN\s+KEY|CONSTRAINT)\b|^\s*ALTER\s+(ONLINE\s+)?IGNORE\b", re.IGNORECASE
+)
+
+
+def find_changed_tables(
+    statement: TableStatement, used: UsedColumns, missing: frozenset[TableName] = frozenset()
+) -> set[TableName]:
+    """Return the tables of a document whose rows may be others after a statement; `missing` are those that were not
+    there before it."""
+    kind = classify_statement_text(statement.text, _DIALECT)
+    if not kind.changes_tables:
+        return set()
+    schema = statement.table.partition(".")[0]
+    try:
+        parsed = parse_statement(statement.text, kind, _DIALECT, schema)
+    except DdlError:
+        return _named_in(statement, used)
+    if isinstance(parsed, AlterTable) and _PARTITION.search(statement.text):
+        return _named_in(statement, used)
+    if isinstance(parsed, AlterTable) and _UNLOGGED.search(statement.text):
+        return {parsed.name} & set(used)
+    if kind in (StatementKind.CREATE_INDEX, StatementKind.DROP_INDEX):
+        return set()
+    return {name for name in _concerned(parsed, used, missing) if name in used}
+
+
+def _concerned(  # noqa: PLR0911 - one per kind of statement
+    parsed: Statement, used: UsedColumns, missing: frozenset[TableName]
+) -> set[TableName]:
+    """Return the tables, known or not, whose rows a parsed statement may change."""
+    match parsed:
+        case TruncateTable(name):
+            return {name}
+        case DropTables():
+            return set() if parsed.are_views or parsed.is_temporary else set(parsed.names)
+        case RenameTables():
+            return {name for pair in parsed.pairs for name in pair}
+        case CreateTable():
+            is_new = not parsed.if_not_exists or parsed.name in missing
+            return {parsed.name} if is_new and not parsed.is_temporary else set()
+        case DropDatabase(name):
+            return {table for table in used if table.schema == name}
+        case AlterTable():
+            return _altered(parsed, used.get(parsed.name, frozenset()))
+        case _:
+            return set()
+
+
+def _altered(parsed: AlterTable, used: frozenset[str]) -> set[TableName]:
+    """Return the tables whose rows an ALTER TABLE may change."""
+    folded = {name.casefold() for name in used}
+    tables: set[TableName] = set()
+    for clause in parsed.clauses:
+        match clause:
+            case ChangeColumn(old=name) | RenameColumn(old=name) | DropColumn(name=name):
+                if name.casefold() in folded:
+                    tables.add(parsed.name)
+            case (
+                AddKey(key=KeySpec(kind=KeyKind.PRIMARY)) | DropKey(name="PRIMARY") | SetVersioning() | ConvertCharset()
+            ):
+                tables.add(parsed.name)
+            case RenameTo(name) | PartitionToTable(name) | TableToPartition(name):
+                tables |= {parsed.name, name}
+            case _:
+                pass
+    return tables
+
+
+def _named_in(statement: TableStatement, used: UsedColumns) -> set[TableName]:
+    """Return the tables whose names stand in a statement that was not read to its end."""
+    text = statement.text.casefold()
+    return {
+        name
+        for name in used
+        if str(name) == statement.table or re.search(rf"\b{re.escape(name.table.casefold())}\b", text)
+    }

@@ -1,0 +1,89 @@
+"""What becomes of documents that an index refuses: they are kept as dead letters, up to the point where nearly all are.
+
+One document that an index refuses never stops the others. When most are refused, the mapping or the spec is wrong, and
+writing on would only fill the dead letters.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from penstock.errors import SinkRejectedError
+from penstock.model import Sequence as ChangeSequence
+from penstock.search.dead_letters import DeadLetters
+from penstock.search.index import Rejection
+
+log = logging.getLogger(__name__)
+
+MOST_REJECTED = 0.5  # of the last documents
+LEAST_REJECTED = 100  # before that share counts
+_RECENT = 2_000
+
+
+class OutcomeLog(Protocol):
+    """Takes what became of documents."""
+
+    def record(self, versions: Mapping[str, int], rejected: Sequence[Rejection]) -> None:
+        """Take the ids of documents that were written, with their versions, and those of them that were refused."""
+        ...
+
+
+class StrictOutcome:
+    """An OutcomeLog that keeps nothing: the first document that is refused is an error."""
+
+    def record(self, versions: Mapping[str, int], rejected: Sequence[Rejection]) -> None:  # noqa: ARG002 - as agreed
+        """Raise SinkRejectedError if a document was refused."""
+        if rejected:
+            raise SinkRejectedError(
+                f"the index refused {len(rejected)} documents, the first with id {rejected[0].id}:"
+                f" {rejected[0].reason}; nothing after them was acknowledged, correct the mapping, the transform or the"
+                " data and start again"
+            )
+
+
+class DeadLetterOutcome:
+    """An OutcomeLog that keeps refused documents as dead letters, and forgets those that were written since.
+
+    outcome = DeadLetterOutcome("product", letters)
+    """
+
+    def __init__(self, index: str, letters: DeadLetters, most_rejected: float = MOST_REJECTED) -> None:
+        self._index, self._letters, self._most_rejected = index, letters, most_rejected
+        self._documents = self._rejected = 0  # recent ones
+
+    def record(self, versions: Mapping[str, int], rejected: Sequence[Rejection]) -> None:
+        """Keep refused documents durably; raise SinkRejectedError when nearly all recent ones were refused."""
+        if rejected or self._letters.count(self._index):
+            refused = {(item.id, item.version) for item in rejected}
+            written = {name: version for name, version in versions.items() if (name, version) not in refused}
+            self._letters.forget_superseded(self._index, written)
+            by_version: dict[int, list[Rejection]] = {}
+            for item in rejected:
+                by_version.setdefault(item.version, []).append(item)
+            for version, items in by_version.items():
+                self._letters.add(self._index, items, _describe_position(version))
+        if rejected:
+            log.warning(
+                "documents refused and kept as dead letters index=%s count=%d first_id=%s reason=%s",
+                *(self._index, len(rejected), rejected[0].id, rejected[0].reason),
+            )
+        self._check_share(len(versions), rejected)
+
+    def _check_share(self, documents: int, rejected: Sequence[Rejection]) -> None:
+        """Raise when too many of the recent documents were refused."""
+        self._documents += documents
+        self._rejected += len(rejected)
+        if rejected and self._rejected >= LEAST_REJECTED and self._rejected > self._most_rejected * self._documents:
+            raise SinkRejectedError(
+                f"index '{self._index}' refuses nearly everything: {self._rejected} of the last {self._documents}"
+                f" documents, the last one with id {rejected[-1].id}: {rejected[-1].reason}; correct the mapping, the"
+                " spec or its transform, and start again. They are in the dead letters"
+            )
+        if self._documents > _RECENT:
+            self._documents, self._rejected = self._documents // 2, self._rejected // 2
+
+
+def _describe_position(version: int) -> str:
+    """Return where in the log the change is that gave a document its version."""
+    sequence = ChangeSequence.from_int(version)
+    return f"log file {sequence.file_number}, offset {sequence.offset}, epoch {sequence.epoch}"

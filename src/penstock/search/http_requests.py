@@ -1,0 +1,100 @@
+"""Requests to one index of Elasticsearch or OpenSearch: JSON in and out, pages of a scroll, errors with what to do.
+
+Invariant: an answer is checked before it is read; what the server cannot do now is a SinkUnavailableError.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from penstock.errors import SinkError, SinkUnavailableError
+from penstock.search import _json, bulk
+from penstock.search.bulk import BulkOutcome
+from penstock.search.delivery import HttpResponse, refusal_error
+from penstock.search.index import DOCUMENT_IDS
+
+_IDS_PER_PAGE = 5000
+_SCROLL = "10m"  # between two pages, while the caller works with one
+
+
+class HttpTransport(Protocol):
+    """What an index needs of an HTTP transport."""
+
+    where: str
+
+    def request(
+        self, method: str, path: str, body: Any = None, content_type: str = ..., *, is_repeatable: bool = True
+    ) -> HttpResponse:
+        """Send one request, and return the answer whatever its status; unless `is_repeatable`, at most once."""
+        ...
+
+    def close(self) -> None:
+        """Close idle connections."""
+
+
+class IndexRequests:
+    """Sends requests about one index; `path` begins behind its name."""
+
+    def __init__(self, transport: HttpTransport, index: str) -> None:
+        self.transport = transport
+        self.index = index
+        self.where = f"index '{index}' at {transport.where}"
+
+    def request(self, method: str, path: str = "", body: Any = None, content_type: str = "application/json") -> Any:
+        """Send one request about the index, and return the answer whatever its status."""
+        return self.transport.request(method, f"/{self.index}{path}", body, content_type)
+
+    def request_json(self, method: str, path: str, request: Any = None) -> Any:
+        """Send a request about the index, and return the JSON that it answers with."""
+        return self._read_json(self.request(method, path, None if request is None else _json.dumps(request)))
+
+    def check_answer(self, answer: HttpResponse) -> None:
+        """Raise the error that an answer describes."""
+        if answer.status < 300:
+            return
+        failure = bulk.read_refusal(answer.status, answer.content)
+        if bulk.classify_outcome(failure.status, failure.type) is BulkOutcome.TRANSIENT:
+            raise SinkUnavailableError(f"{self.where} cannot answer now: {failure}")
+        raise refusal_error(self.where, failure)
+
+    def scroll_ids(self, query: dict[str, Any]) -> Iterator[pa.Table]:
+        """Yield id, version and routing of the documents that a query finds, page by page."""
+        for page in self.scroll_pages({"size": _IDS_PER_PAGE, "query": query, "_source": False}):
+            columns = [
+                pa.array([hit["_id"] for hit in page], pa.string()),
+                pa.array([hit["_version"] for hit in page], pa.int64()),
+                pa.array([hit.get("_routing") for hit in page], pa.string()),
+            ]
+            yield pa.Table.from_arrays(columns, schema=DOCUMENT_IDS)
+
+    def scroll_pages(self, request: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
+        """Yield what a search request finds in one consistent view, page by page. Scroll is the only way that both
+        products spell alike.
+        """
+        start = f"/_search?scroll={_SCROLL}&allow_partial_search_results=false"
+        answer = self.request_json("POST", start, {**request, "sort": ["_doc"], "version": True})
+        try:
+            while page := self._read_hits(answer):
+                yield page
+                answer = self._request_scroll("POST", {"scroll": _SCROLL, "scroll_id": answer["_scroll_id"]})
+        finally:
+            with suppress(SinkError):  # the server forgets it by itself
+                self._request_scroll("DELETE", {"scroll_id": [answer["_scroll_id"]]})
+
+    def _request_scroll(self, method: str, request: dict[str, Any]) -> Any:
+        """Send a request about a scroll, which belongs to no index; sent twice, it would skip a page."""
+        body = _json.dumps(request)
+        return self._read_json(self.transport.request(method, "/_search/scroll", body, is_repeatable=False))
+
+    def _read_hits(self, answer: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the hits of a page, or raise if a shard did not answer: the page would lack its documents."""
+        if answer["_shards"]["failed"]:
+            raise SinkUnavailableError(f"{self.where} cannot be listed now: {answer['_shards']}")
+        return answer["hits"]["hits"]
+
+    def _read_json(self, answer: HttpResponse) -> Any:
+        """Return the JSON of an answer, or raise the error that it describes."""
+        self.check_answer(answer)
+        return _json.loads(answer.content)

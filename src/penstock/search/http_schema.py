@@ -1,0 +1,151 @@
+"""Mapping and settings of one index of Elasticsearch or OpenSearch: created once, then checked.
+
+Invariant: an index that is there is never given another mapping; of its settings only a missing `gc_deletes` is set.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from penstock.errors import ConfigurationError, SinkUnavailableError
+from penstock.search import _json, mapping
+from penstock.search.delivery import HttpResponse
+from penstock.search.fields import check_epoch, check_fields, check_same_fields
+from penstock.search.http_requests import IndexRequests
+from penstock.search.index import FieldKind, IndexLayout
+from penstock.search.writer_term import WriterTerm
+
+log = logging.getLogger(__name__)
+
+_CLAIMS = 10
+_OWN_META = "/_mapping?filter_path=*.mappings._meta.penstock"
+
+
+class IndexSchema:
+    """The declared fields of one index, as the server has them."""
+
+    def __init__(self, requests: IndexRequests) -> None:
+        self._requests = requests
+        self._fields: dict[str, FieldKind] | None = None
+        self._nested: set[str] = set()
+
+    def prepare(self, fields: Mapping[str, FieldKind], layout: IndexLayout) -> None:
+        """Create the index if it is missing, or check that it has these fields."""
+        check_fields(fields, layout.nested)
+        there = self._load_mapping() or self._create(fields, layout)
+        expected = mapping.build_creation_body(fields, layout)["mappings"]
+        check_same_fields(mapping.read_mapping(expected), mapping.read_mapping(there), self._requests.where)
+        self._check_nested(mapping.read_nested(expected) - mapping.read_nested(there))
+        self._retain_deletes()
+        kinds = self._remember_fields(there)
+        for name, kind in fields.items():
+            if kind is FieldKind.UNSIGNED and kinds.get(name) is FieldKind.KEYWORD:
+                kinds[name] = kind  # a keyword only because the server has no better type
+
+    def known_fields(self) -> dict[str, FieldKind]:
+        """Return the fields of the index that are declared."""
+        if self._fields is None:
+            there = self._load_mapping()
+            return {} if there is None else self._remember_fields(there)
+        return self._fields
+
+    def find_nested(self, field: str) -> str | None:
+        """Return the path of the nested objects that hold a field, the innermost ones; None if it is in none."""
+        self.known_fields()
+        return max((path for path in self._nested if field.startswith(f"{path}.")), key=len, default=None)
+
+    def _create(self, fields: Mapping[str, FieldKind], layout: IndexLayout) -> dict[str, Any]:
+        """Create the index, unless somebody else does it meanwhile, and return its mapping."""
+        for has_unsigned in (True, False):
+            body = mapping.build_creation_body(fields, layout, has_unsigned=has_unsigned)
+            answer = self._requests.request("PUT", "", _json.dumps(body))
+            # Elasticsearch before 7.11, and without its module, has no such type; nor has OpenSearch before 2.8.
+            if answer.status != 400 or b"[unsigned_long]" not in answer.content:
+                break
+        if answer.status < 300:
+            log.info("search index created index=%s", self._requests.where)
+        elif b"resource_already_exists_exception" not in answer.content:
+            self._requests.check_answer(answer)
+        return self._load_mapping(is_required=True) or {}
+
+    def _check_nested(self, missing: set[str]) -> None:
+        """Raise an error if objects that are declared nested are plain ones in the index."""
+        if missing:
+            raise ConfigurationError(
+                f"{self._requests.where} exists with other fields: {', '.join(sorted(missing))} are plain objects,"
+                " declared nested. Build a new index, or declare what is there"
+            )
+
+    def _remember_fields(self, there: dict[str, Any]) -> dict[str, FieldKind]:
+        """Keep what searches need of a mapping, and return the fields whose type is one of ours."""
+        known, self._nested = set(FieldKind), mapping.read_nested(there)
+        kinds = mapping.read_mapping(there)
+        self._fields = {name: FieldKind(kind) for name, kind in kinds.items() if kind in known}
+        return self._fields
+
+    def claim_epoch(self, epoch: int) -> None:
+        """Remember an epoch in the mapping; raise if there is a higher one, also when somebody wrote it meanwhile."""
+
+        def raise_epoch(own: dict[str, Any]) -> dict[str, Any]:
+            check_epoch(epoch, int(own.get("epoch", 0)), self._requests.where)
+            return {**own, "epoch": epoch} if epoch else own
+
+        self._claim(raise_epoch, f"epoch {epoch}")
+
+    def claim_term(self, term: WriterTerm) -> None:
+        """Remember a term in the mapping, as the newest of its pipeline; raise if there is a newer one."""
+
+        def raise_term(own: dict[str, Any]) -> dict[str, Any]:
+            term.check(_term_of(own, term.pipeline), self._requests.where)
+            return {**own, "terms": {**own.get("terms", {}), term.pipeline: term.number}}
+
+        self._claim(raise_term, f"term {term.number}")
+
+    def check_term(self, term: WriterTerm) -> HttpResponse:
+        """Raise FencedError if the index was written in a newer term. The answer says whether there is an index."""
+        answer = self._requests.request("GET", _OWN_META)
+        if answer.status < 300:
+            content: dict[str, Any] = _json.loads(answer.content)  # nothing, if the index remembers nothing for us
+            seen = max(
+                (_term_of(entry["mappings"]["_meta"]["penstock"], term.pipeline) for entry in content.values()),
+                default=0,
+            )
+            term.check(seen, self._requests.where)
+            if seen < term.number:  # replaced by a process that has just found out that it may not write
+                self.claim_term(term)
+        return answer
+
+    def _claim(self, change: Callable[[dict[str, Any]], dict[str, Any]], what: str) -> None:
+        """Change what the mapping remembers for us until it does, whoever writes it meanwhile."""
+        for _ in range(_CLAIMS):
+            meta: dict[str, Any] = (self._load_mapping(is_required=True) or {}).get("_meta", {})
+            own: dict[str, Any] = meta.get("penstock", {})
+            if (wanted := change(own)) == own:
+                return
+            self._requests.request_json("PUT", "/_mapping", {"_meta": {**meta, "penstock": wanted}})
+        raise SinkUnavailableError(f"{self._requests.where} does not keep {what}: somebody else replaces it")
+
+    def _load_mapping(self, *, is_required: bool = False) -> dict[str, Any] | None:
+        """Return the mapping of the index; None if there is no index, and none is required."""
+        answer = self._requests.request("GET", "/_mapping")
+        if answer.status == 404 and not is_required:
+            return None
+        self._requests.check_answer(answer)
+        mappings: dict[str, Any] = _json.loads(answer.content)
+        if len(mappings) != 1:
+            raise ConfigurationError(
+                f"{self._requests.where} is an alias of {len(mappings)} indexes; name one of them: {sorted(mappings)}"
+            )
+        (only,) = mappings.values()
+        return only["mappings"]
+
+    def _retain_deletes(self) -> None:
+        """Raise `gc_deletes` from the default of a minute; a value that somebody set is respected."""
+        settings = self._requests.request_json("GET", "/_settings/index.gc_deletes?flat_settings=true")
+        if not any(entry["settings"] for entry in settings.values()):
+            self._requests.request_json("PUT", "/_settings", {"index.gc_deletes": mapping.GC_DELETES})
+
+
+def _term_of(own: dict[str, Any], pipeline: str) -> int:
+    """Return the newest term of a pipeline that an index knows of, from what it remembers for us; 0 for none."""
+    return int(own.get("terms", {}).get(pipeline, 0))

@@ -1,0 +1,28 @@
+"""The index that a user names: a URL of Elasticsearch or OpenSearch, or a folder.
+
+Invariant: an optional library is imported only for the product that is named.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.search.index import SearchIndex
+
+
+def is_http(target: str) -> bool:
+    """Tell whether an index is behind a URL; else it is in a folder."""
+    return "://" in target
+
+
+def open_index(target: str, name: str, **settings: Any) -> "SearchIndex":
+    """Return the index `name` at a URL, or the one in a folder, which has no name; who opens it closes it.
+
+    `settings` are those of `HttpIndex.open`; a folder has none of them.
+    """
+    if is_http(target):
+        from penstock.search.http import HttpIndex  # noqa: PLC0415 - needs the extra `search`
+
+        return HttpIndex.open(target, name, **settings)
+    from penstock.search.embedded import EmbeddedIndex  # noqa: PLC0415 - needs the extra `embedded`
+
+    return EmbeddedIndex.open(target)

@@ -1,0 +1,130 @@
+"""Builds and writes documents on Spark's executors when there are many, and in the driver when there are few."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from penstock.config import SourceSettings
+from penstock.document import (
+    DOCUMENT_DECODING,
+    DocumentBuilder,
+    DocumentCounts,
+    DocumentGraph,
+    LocalWriter,
+    TouchedDocument,
+    split_operations,
+)
+from penstock.model import TableName
+from penstock.search.index import SearchIndex
+from penstock.search.writer_term import WriterTerm
+from penstock.snapshot.source_rows import SourceRows
+from penstock.spark.index_target import IndexTarget
+
+# Documents from which on the executors are quicker than the driver alone.
+LEAST_FOR_EXECUTORS = 4_000
+_DOCUMENTS_PER_TASK = 2_000
+# Of built documents, which travel to the executors with their tasks: those of a task, and those of all.
+_BYTES_PER_TASK = 4 << 20
+_MOST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTask:
+    """What an executor needs to build and write documents."""
+
+    graph: DocumentGraph
+    missing: frozenset[TableName]
+    source: SourceSettings
+    target: IndexTarget
+    term: WriterTerm | None = None  # as an executor can tell whether it lasts
+    replica: SourceSettings | None = None  # of the source; rows are read from it
+
+
+class ExecutorWriter:
+    """A DocumentWriter that gives large sets of documents to Spark's executors.
+
+    writer = ExecutorWriter(spark, WriteTask(graph, missing, source, target), local_writer)
+    """
+
+    def __init__(self, spark: SparkSession, task: WriteTask, local: LocalWriter) -> None:
+        self._spark, self._task, self._local = spark, task, local
+
+    def write_documents(self, touched: Sequence[TouchedDocument]) -> DocumentCounts:
+        """Write documents here if they are few, or if only this process can write to the index."""
+        if len(touched) < LEAST_FOR_EXECUTORS or not self._task.target.is_shared:
+            return self._local.write_documents(touched)
+        parts = [touched[first : first + _DOCUMENTS_PER_TASK] for first in range(0, len(touched), _DOCUMENTS_PER_TASK)]
+        task = self._task
+        results: list[DocumentCounts] = (
+            self._spark.sparkContext.parallelize(parts, len(parts))
+            .mapPartitions(lambda some: _write_parts(task, some))
+            .collect()
+        )
+        return _sum_counts(results)
+
+    def write_operations(self, operations: pa.Table) -> DocumentCounts:
+        """Write built documents here if they are few, if only this process can write to the index, or if they are too
+        large to be sent."""
+        count, size_bytes = operations.num_rows, operations.nbytes
+        if count < LEAST_FOR_EXECUTORS or size_bytes > _MOST_BYTES or not self._task.target.is_shared:
+            return self._local.write_operations(operations)
+        per_task = max(1, min(_DOCUMENTS_PER_TASK, count * _BYTES_PER_TASK // size_bytes))
+        parts = [_serialize(part) for part in split_operations(operations, per_task)]
+        task = self._task
+        results: list[DocumentCounts] = (
+            self._spark.sparkContext.parallelize(parts, len(parts))
+            .mapPartitions(lambda some: _write_serialized(task, some))
+            .collect()
+        )
+        return _sum_counts(results)
+
+
+def _sum_counts(parts: Iterable[DocumentCounts]) -> DocumentCounts:
+    """Return what became of the documents of all parts."""
+    counts = DocumentCounts()
+    for part in parts:
+        counts.add(part)
+    return counts
+
+
+def _serialize(operations: pa.Table) -> bytes:
+    """Return operations as bytes, without what else their buffers hold."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, operations.schema) as writer:
+        writer.write_table(operations)
+    return sink.getvalue().to_pybytes()
+
+
+# Of this executor process: what it has opened for the task that it worked on last.
+_open: dict[tuple[str, IndexTarget, int | None], tuple[SourceRows, SearchIndex]] = {}
+
+
+def _open_task(task: WriteTask) -> tuple[SourceRows, SearchIndex]:
+    """Return the source and the index of a task; connections are reused by the next one."""
+    servers = (repr((task.source, task.replica)), task.target, task.term and task.term.number)
+    if servers not in _open:
+        rows = SourceRows(task.source, DOCUMENT_DECODING, replica=task.replica)
+        _open[servers] = rows, task.target.open(task.term)
+    return _open[servers]
+
+
+def _create_writer(task: WriteTask) -> LocalWriter:
+    """Return what builds and writes the documents of a task in this process."""
+    rows, index = _open_task(task)
+    return LocalWriter(DocumentBuilder(task.graph, rows, task.missing), rows, index)
+
+
+def _write_parts(task: WriteTask, parts: Iterable[Sequence[TouchedDocument]]) -> Iterator[DocumentCounts]:
+    """Build and write parts of documents on an executor."""
+    writer = _create_writer(task)
+    for part in parts:
+        yield writer.write_documents(part)
+
+
+def _write_serialized(task: WriteTask, parts: Iterable[bytes]) -> Iterator[DocumentCounts]:
+    """Write documents that are built already on an executor."""
+    writer = _create_writer(task)
+    for part in parts:
+        yield writer.write_operations(pa.ipc.open_stream(part).read_all())

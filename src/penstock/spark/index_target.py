@@ -1,0 +1,40 @@
+"""Where an index is: what a process needs to open it, here or on an executor."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from penstock.search.index import SearchIndex
+from penstock.search.writer_term import WriterTerm
+
+
+@dataclass(frozen=True, slots=True)
+class IndexTarget:
+    """The address of an index: the URL of a search server, or the folder of an embedded index.
+
+    index = IndexTarget("http://127.0.0.1:9200", "product").open()
+    """
+
+    address: str = field(repr=False)  # it may have a password
+    name: str = ""
+    api_key: str | None = field(default=None, repr=False)
+    ca_certs: str | None = None  # a file, on the driver and every executor
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether several processes may write to it."""
+        return "://" in self.address
+
+    def of_index(self, name: str, *, is_alone: bool) -> "IndexTarget":
+        """Return the place of one index; several embedded ones have a folder each."""
+        address = self.address if self.is_shared or is_alone else str(Path(self.address) / name)
+        return replace(self, address=address, name=name)
+
+    def open(self, term: WriterTerm | None = None) -> SearchIndex:
+        """Open the index; with a term, what is opened writes nothing after that has ended."""
+        if self.is_shared:
+            from penstock.search.http import HttpIndex  # noqa: PLC0415 - needs the extra `search`
+
+            return HttpIndex.open(self.address, self.name, api_key=self.api_key, ca_certs=self.ca_certs, term=term)
+        from penstock.search.embedded import EmbeddedIndex  # noqa: PLC0415 - needs the extra `embedded`
+
+        return EmbeddedIndex.open(self.address, term=term)

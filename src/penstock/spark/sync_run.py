@@ -1,0 +1,205 @@
+"""One run of a sync job: load each index once, then follow the changes with Spark until told to stop."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from typing import Any
+
+from py4j.protocol import Py4JNetworkError
+from pyspark.sql import SparkSession
+
+from penstock.client import FlightClient
+from penstock.coordinate.term_files import STATE_SUFFIX
+from penstock.document import DOCUMENT_DECODING, DeadLetterOutcome, DocumentBuilder, DocumentSync, LocalWriter
+from penstock.errors import ConfigurationError, PenstockError
+from penstock.model import Position
+from penstock.model import Sequence as ChangeSequence
+from penstock.search.dead_letters import DeadLetters
+from penstock.search.index import SearchIndex
+from penstock.snapshot.source_rows import SourceRows
+from penstock.spark.document_writer import ExecutorWriter, WriteTask
+from penstock.spark.failure import cause_of, error_class_of
+from penstock.spark.index_sync import IndexSync
+from penstock.spark.sessions import stop_session
+from penstock.spark.sync_job import BACKOFF, LoadedGraphs, SyncJob, SyncPlan, wait_for
+from penstock.spark.sync_output import SyncOutput
+from penstock.spark.sync_progress import SyncProgress, position_of
+from penstock.spark.sync_state import SyncState
+from penstock.spark.sync_terms import SyncTerm
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 0.5
+_REPORT_S = 10.0
+_MOST_UNKNOWN_FAILURES = 5
+
+
+class SyncRun:
+    """Loads the indexes of a job that are not loaded, and follows the changes until the term is stopped.
+
+        SyncRun(job, SyncTerm(Path("/var/lib/penstock/product"), stopped), output).run()
+
+    When the term of an elected driver ends, writing raises FencedError, and `stopped` is set.
+    """
+
+    def __init__(self, job: SyncJob, term: SyncTerm, output: SyncOutput) -> None:
+        self._job, self._settings, self._term, self._output = job, job.settings, term, output
+        self._stopped, self._say = term.stopped, output.tell
+        self._state = SyncState(term.checkpoint)
+        self._state.make_folder()
+        self._spark: SparkSession | None = None  # while changes are followed
+
+    def run(self) -> None:
+        """Load, then follow until told to stop. Raises PenstockError for what only a person can solve."""
+        state, plans = self._state, self._job.plans
+        client = FlightClient(self._settings.server, self._settings.destination)
+        with ExitStack() as opened:
+            opened.enter_context(closing(client))
+            bounds: Any = self._wait_for(client.store_bounds, f"Penstock server at {self._settings.server.server}")
+            if bounds is None:
+                return
+            letters = opened.enter_context(DeadLetters.open(state.dead_letters))
+            syncs = [sync for plan in plans if (sync := self._open_sync(plan, letters, opened)) is not None]
+            if len(syncs) < len(plans):
+                return
+            for plan, (_, index) in zip(plans, syncs, strict=True):
+                name = plan.spec.index
+                if name not in state.loaded and state.loading_since(name) is None:
+                    _check_empty(index, name)
+            if state.start is None:
+                state.remember_start(bounds["latest"])
+            for plan, (sync, index) in zip(plans, syncs, strict=True):
+                self._load_once(plan, sync, index, bounds["latest"])
+                if self._stopped.is_set():
+                    return
+            self._spark = self._job.open_spark(state.spark_log)
+            try:
+                self._follow(self._spark, [sync for sync, _ in syncs], SyncProgress(letters.count))
+            except (Py4JNetworkError, ConnectionError) as error:
+                raise PenstockError(
+                    f"the Java process of Spark is gone ({error}): was it killed, or out of memory? See"
+                    f" {state.spark_log}, and start the command again: it resumes from its checkpoint"
+                ) from error
+            finally:
+                spark, self._spark = self._spark, None
+                stop_session(spark)
+
+    def _wait_for(self, action: Callable[[], Any], what: str) -> Any:
+        """Return what an action returns; None when told to stop while it failed."""
+        return wait_for(action, what, self._stopped, self._say)
+
+    def _open_sync(
+        self, plan: SyncPlan, letters: DeadLetters, opened: ExitStack
+    ) -> tuple[DocumentSync, SearchIndex] | None:
+        """Open the index of a spec, and what follows it; None when told to stop."""
+        source, replica = self._settings.source, self._settings.replica
+        rows = SourceRows(source, DOCUMENT_DECODING, replica=replica)
+        opened.callback(rows.close)
+        what = f"index '{plan.spec.index}' or the database"
+        # The driver before this one may still have an embedded index open.
+        index: SearchIndex | None = self._wait_for(lambda: plan.target.open(self._term.writer), what)
+        if index is None:
+            return None
+        opened.callback(index.close)
+        loaded = LoadedGraphs(source, plan.spec)
+
+        def create_writer(builder: DocumentBuilder) -> LocalWriter | ExecutorWriter:
+            local = LocalWriter(builder, rows, index)
+            if self._spark is None:
+                return local
+            task = WriteTask(builder.graph, builder.missing, source, plan.target, self._term.worker, replica)
+            return ExecutorWriter(self._spark, task, local)
+
+        def open_sync() -> DocumentSync:
+            outcome = DeadLetterOutcome(plan.spec.index, letters)
+            sync = DocumentSync(loaded.load, rows, index, create_writer, outcome)
+            sync.prepare_index()
+            return sync
+
+        sync = self._wait_for(open_sync, what)
+        return None if sync is None else (sync, index)
+
+    def _load_once(self, plan: SyncPlan, sync: DocumentSync, index: SearchIndex, latest: Position) -> None:
+        """Load an index unless it was loaded before, with a version from before the load: any later change wins."""
+        name, state, say = plan.spec.index, self._state, self._say
+        if name in state.loaded:
+            if not index.count() and sync.has_documents():
+                root = self._settings.checkpoint
+                raise ConfigurationError(
+                    f"index '{name}' is empty, but {state.file} says that it was loaded: remove the checkpoint {root}"
+                    f" and {root}{STATE_SUFFIX} to load it again"
+                )
+            return
+        start = state.loading_since(name) or (latest if state.has_offsets else state.start or latest)
+        state.remember_loading(name, start)
+        say(f"first load of index '{name}', changes will follow from {start}")
+        version = int(ChangeSequence.from_position(start))
+        counts = self._wait_for(
+            lambda: sync.load_all(version, lambda done: say(f"  {done} documents")), f"index '{name}' or the database"
+        )
+        if counts is None:
+            return
+        index.refresh()
+        state.remember_loaded(name, start)
+        say(f"loaded {counts.written} documents" + (f", {len(counts.rejected)} rejected" if counts.rejected else ""))
+
+    def _follow(self, spark: SparkSession, syncs: Sequence[DocumentSync], progress: SyncProgress) -> None:
+        """Run the stream until told to stop; one that fails for a while is started again."""
+        settings, stopped = self._settings, self._stopped
+        for sync in syncs:  # from now on, large sets of documents go to the executors
+            self._wait_for(sync.reload, f"database at {settings.source.address}")
+        sync = IndexSync(
+            syncs,
+            server=settings.server,
+            destination=settings.destination,
+            on_batch=progress.add_batch,
+            stopped=stopped,
+            require=lambda: None if self._term.writer is None else self._term.writer.require(),
+        )
+        failures, done = 0, 0
+        self._say("following changes; Ctrl-C stops")
+        while not stopped.is_set():
+            folder, start = self._state.open_stream(sync.filter)
+            query = sync.start(spark, folder, start)
+            failure = self._watch(query, progress)
+            if failure is None:
+                _stop_query(query)
+                return
+            kind = error_class_of(failure)
+            failures, done = (1 if progress.batches > done else failures + 1), progress.batches
+            is_final = failures >= _MOST_UNKNOWN_FAILURES if kind is None else not kind.transient
+            if is_final:
+                raise (kind or PenstockError)(f"the stream stopped: {cause_of(failure)}")
+            delay_s = BACKOFF.delay_s(failures)
+            self._say(f"the stream stopped and is started again in {delay_s:.0f} s: {cause_of(failure)}")
+            stopped.wait(delay_s)
+
+    def _watch(self, query: Any, progress: SyncProgress) -> Any:
+        """Report the progress of a query until it ends; return why it did, or None when told to stop."""
+        next_report = time.monotonic() + _REPORT_S
+        while not self._stopped.wait(_LOOK_S):
+            if time.monotonic() >= next_report:
+                next_report += _REPORT_S
+                if (happened := progress.take_report(str(position_of(query) or "its start"))) is not None:
+                    self._output.report(happened)
+            if not query.isActive:
+                return query.exception() or PenstockError("the stream has ended")
+        return None
+
+
+def _stop_query(query: Any) -> None:
+    """Stop a query; one that does not end in time ends with its session."""
+    try:
+        query.stop()
+    except Exception as error:  # noqa: BLE001 - Spark has no class of its own for this
+        log.warning("stream did not end in time, its batch will run again reason=%s", cause_of(error))
+
+
+def _check_empty(index: SearchIndex, name: str) -> None:
+    """Raise ConfigurationError when an index that is to be loaded has documents already."""
+    if count := index.count():
+        raise ConfigurationError(
+            f"index '{name}' holds {count} documents, but no checkpoint says how they came there; rows deleted since"
+            " then would stay in it: delete the index first, or name its checkpoint"
+        )

@@ -1,0 +1,137 @@
+"""What `penstock sync` remembers beside its checkpoint: where changes are followed from, and which indexes are loaded.
+
+Spark's own offsets exist only from the first batch on; a load that was interrupted before must begin at the same
+position again, or what was deleted in between would never be deleted in the index.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from penstock.coordinate.term_files import STATE_SUFFIX
+from penstock.disk import replace_file
+from penstock.errors import ConfigurationError
+from penstock.model import Position
+from penstock.search.dead_letters import dead_letters_path
+from penstock.spark.change_log import Offset
+
+
+class SyncState:
+    """The state of a sync job, in a file beside its checkpoint.
+
+    state = SyncState(Path("/var/lib/penstock/product"))
+    state.remember_start(position)
+    """
+
+    def __init__(self, checkpoint: Path) -> None:
+        self._checkpoint = checkpoint
+        self.file = checkpoint.with_name(f"{checkpoint.name}{STATE_SUFFIX}")
+        self.spark_log = checkpoint.with_name(f"{checkpoint.name}.spark.log")
+        self.dead_letters = dead_letters_path(checkpoint)
+
+    def make_folder(self) -> None:
+        """Create the folder of the checkpoint. Raises ConfigurationError when that cannot be."""
+        try:
+            self._checkpoint.mkdir(parents=True, exist_ok=True)
+            self.spark_log.touch()
+        except OSError as error:
+            raise ConfigurationError(f"cannot keep a checkpoint in {self._checkpoint}: {error.strerror}") from None
+
+    @property
+    def has_offsets(self) -> bool:
+        """Return whether a stream has offsets of its own, from which it resumes."""
+        return _has_offsets(self._folder)
+
+    @property
+    def _folder(self) -> Path:
+        """Return the folder of the stream that ran last."""
+        return self._checkpoint / self._read().get("folder", "")
+
+    def open_stream(self, tables: str) -> tuple[Path, Offset | None]:
+        """Return the checkpoint of a stream with this filter of tables, and where it starts if that is new.
+
+        Spark has one checkpoint per query. A stream of other tables begins where the last one has ended.
+        """
+        content = self._read()
+        known = content.get("tables")
+        if known is None or known == tables or not self.has_offsets:
+            self._write({**content, "tables": tables})
+            return self._folder, content.get("start")
+        start = self._find_end()
+        number = int(content.get("folder", "stream-0").removeprefix("stream-")) + 1
+        self._write({**content, "tables": tables, "folder": f"stream-{number}", "start": start})
+        return self._folder, start
+
+    def _find_end(self) -> Offset | None:
+        """Return up to where batches are done: where the last one ended, or where changes are followed from."""
+        return _last_committed(self._folder) or self._read().get("start")
+
+    @property
+    def start(self) -> Position | None:
+        """The position from which changes are followed, as remembered before the first load; None before that."""
+        content = self._read()
+        return Position.from_json(content["start"]) if "start" in content else None
+
+    @property
+    def loaded(self) -> dict[str, str]:
+        """Return the indexes that were loaded, with the position that the load corresponds to."""
+        return self._read().get("loaded", {})
+
+    def loading_since(self, index: str) -> Position | None:
+        """Return the position that the load of an index corresponds to, which has begun and is not done."""
+        position = self._read().get("loading", {}).get(index)
+        return None if position is None else Position.from_json(position)
+
+    def remember_start(self, position: Position) -> None:
+        """Persist where changes will be followed from; a crash leaves the whole file, or none."""
+        self._write({**self._read(), "start": position.to_json()})
+
+    def remember_loading(self, index: str, position: Position) -> None:
+        """Persist that the load of an index begins: what it has from then on is ours, and is loaded again."""
+        content = self._read()
+        self._write({**content, "loading": {**content.get("loading", {}), index: position.to_json()}})
+
+    def remember_loaded(self, index: str, position: Position) -> None:
+        """Persist that an index was loaded."""
+        content = self._read()
+        loading = {name: start for name, start in content.get("loading", {}).items() if name != index}
+        self._write({**content, "loading": loading, "loaded": {**self.loaded, index: str(position)}})
+
+    def hand_over(self, pipeline: str) -> dict[str, Any]:
+        """Return the state in which another checkpoint continues this one: it resumes where this one has ended. Raises
+        ConfigurationError when this one is of another pipeline."""
+        content = self._read()
+        if (owner := content.get("pipeline", pipeline)) != pipeline:
+            raise ConfigurationError(
+                f"{self.file} says that the pipeline '{owner}' has this checkpoint, and this one is '{pipeline}': give"
+                " each a checkpoint of its own, or the same --name to all that share one"
+            )
+        carried = {name: content[name] for name in ("loaded", "loading") if name in content}
+        start = self._find_end()
+        return {"pipeline": pipeline, **carried, **({} if start is None else {"start": start})}
+
+    def take_over(self, content: dict[str, Any]) -> None:
+        """Persist what another checkpoint has handed over."""
+        self._write(content)
+
+    def _read(self) -> dict[str, Any]:
+        return json.loads(self.file.read_text(encoding="utf-8")) if self.file.exists() else {}
+
+    def _write(self, content: dict[str, Any]) -> None:
+        replace_file(self.file, json.dumps(content).encode())
+
+
+def _has_offsets(folder: Path) -> bool:
+    """Return whether Spark has planned a batch with a checkpoint."""
+    return any((folder / "offsets").glob("[0-9]*"))
+
+
+def _last_committed(folder: Path) -> Offset | None:
+    """Return where the last batch of a checkpoint ended that was done, in which log; None when none was."""
+    done = [int(path.name) for path in (folder / "commits").glob("[0-9]*") if path.name.isdigit()]
+    if not done:
+        return None
+    *_, text = (folder / "offsets" / str(max(done))).read_text(encoding="utf-8").splitlines()
+    offset: Offset = json.loads(text)
+    identity = {"log": offset["log"]} if "log" in offset else {}
+    return Position.from_json(offset).to_json() | identity

@@ -1,0 +1,98 @@
+"""Ids of documents that are not a plain number: labels of ENUM and SET, and unique keys beside the primary key."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock.document.sync
+from penstock.document import DocumentSpec
+from penstock.errors import SchemaError
+from penstock.testing import DatabaseServer
+from tests.support.capture import execute
+from tests.support.document_stream import open_stream
+
+Database = Callable[[DatabaseServer], str]
+
+
+@pytest.fixture(params=["mariadb", "mariadb11", "mysql57", "mysql80", "mysql9"])
+def server(request: pytest.FixtureRequest) -> DatabaseServer:
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def name(server: DatabaseServer, database: Database, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Of a new database; a load reads its documents two by two."""
+    monkeypatch.setattr(penstock.document.sync, "DOCUMENTS_PER_PAGE", 2)
+    return database(server)
+
+
+def spec_of(table: str, **root: Any) -> DocumentSpec:
+    return DocumentSpec.model_validate({"index": "t", "root": {"table": table, "fields": ["v"], **root}})
+
+
+def test_labels_in_an_id(server: DatabaseServer, name: str, tmp_path: Path) -> None:
+    """The numbers of the labels are not in the order of their texts, and one looks like a number of another."""
+    execute(
+        server,
+        f"""CREATE TABLE {name}.t (kind ENUM('z', '1', 'a:b') NOT NULL, marks SET('y', 'b', '2') NOT NULL, id INT,
+            v INT, PRIMARY KEY (kind, marks, id))""",
+        f"""INSERT INTO {name}.t VALUES ('z', 'y', 1, 1), ('z', 'y,b', 1, 2), ('z', '2', 1, 3), ('1', '', 1, 4),
+            ('1', 'b,2', 2, 5), ('a:b', 'y,b,2', 1, 6), ('a:b', 'y,b,2', 2, 7)""",
+    )
+    expected = {"z:y:1": 1, "z:y,b:1": 2, "z:2:1": 3, "1::1": 4, "1:b,2:2": 5, "a%3Ab:y,b,2:1": 6, "a%3Ab:y,b,2:2": 7}
+    with open_stream(server, spec_of(f"{name}.t"), tmp_path) as stream:
+        stream.index.refresh()
+        assert {key: document["v"] for key, document in stream.documents().items()} == expected
+        execute(
+            server,
+            f"UPDATE {name}.t SET v = 50 WHERE kind = '1' AND marks = 'b,2'",
+            f"UPDATE {name}.t SET kind = 'z' WHERE v = 4",
+            f"DELETE FROM {name}.t WHERE v = 6",
+        )
+        stream.follow()
+        del expected["1::1"], expected["a%3Ab:y,b,2:1"]
+        expected |= {"1:b,2:2": 50, "z::1": 4}
+        assert {key: document["v"] for key, document in stream.documents().items()} == expected
+
+
+def test_a_unique_key_as_the_id(server: DatabaseServer, name: str, tmp_path: Path) -> None:
+    execute(
+        server,
+        f"""CREATE TABLE {name}.t (id INT AUTO_INCREMENT PRIMARY KEY, shop INT NOT NULL, code VARCHAR(20) NOT NULL,
+            v INT, maybe INT NULL, UNIQUE KEY (shop, code), UNIQUE KEY (maybe)) DEFAULT CHARSET utf8mb4""",
+        f"CREATE TABLE {name}.part (id INT PRIMARY KEY, t_id INT, label VARCHAR(20), KEY (t_id))",
+        f"""INSERT INTO {name}.t (shop, code, v) VALUES (1, 'a', 1), (1, 'b:c', 2), (2, 'a', 3), (2, 'b', 4),
+            (3, 'a', 5)""",
+        f"INSERT INTO {name}.part VALUES (1, 2, 'lid'), (2, 5, 'cup')",
+    )
+    parts = {"table": f"{name}.part", "many": True, "on": {"id": "t_id"}, "fields": ["label"]}
+    spec = spec_of(f"{name}.t", id=["shop", "code"], joins={"parts": parts})
+    expected: dict[str, Any] = {"1:a": (1, []), "1:b%3Ac": (2, ["lid"]), "2:a": (3, []), "2:b": (4, [])}
+    expected["3:a"] = (5, ["cup"])
+
+    def documents() -> dict[str, Any]:
+        return {
+            key: (document["v"], [part["label"] for part in document["parts"]])
+            for key, document in stream.documents().items()
+        }
+
+    with open_stream(server, spec, tmp_path) as stream:
+        stream.index.refresh()
+        assert documents() == expected
+        execute(
+            server,
+            f"UPDATE {name}.t SET code = 'moved' WHERE id = 2",
+            f"UPDATE {name}.part SET label = 'mug', t_id = 1 WHERE id = 2",
+            f"DELETE FROM {name}.t WHERE id = 4",
+        )
+        stream.follow()
+        del expected["1:b%3Ac"], expected["2:b"]
+        expected |= {"1:moved": (2, ["lid"]), "1:a": (1, ["mug"]), "3:a": (5, [])}
+        assert documents() == expected
+    with (
+        pytest.raises(SchemaError, match="which may be NULL"),
+        open_stream(server, spec_of(f"{name}.t", id="maybe"), tmp_path / "other"),
+    ):
+        pass
