@@ -25,8 +25,8 @@ from penstock.server import Server
 from penstock.snapshot.source_rows import SourceRows
 from penstock.source import connect, current_position
 from penstock.spark.change_log import ChangeLog
+from penstock.spark.driver_read import DriverReader, UsedColumns
 from penstock.spark.index_sync import table_filter
-from penstock.spark.layout import layout_of
 from penstock.spark.options import ReadOptions
 from penstock.spark.sync_job import LoadedGraphs
 from tests.support.capture import source_of
@@ -43,15 +43,17 @@ class DocumentStream:
 
     def follow(self) -> BatchCounts:
         """Apply everything that is in the database's log now, as one batch."""
+        start, tables = self.start, self.sync.graph.tables
         changes, end = self.read_changes()
-        counts = self.sync.apply_changes(changes)
+        counts = self.sync.apply_changes(changes, lambda: read_changes(self.address, tables, start, last=end)[0])
         self.start = end
         self.index.refresh()
         return counts
 
     def read_changes(self) -> tuple[pa.Table, Position]:
-        """Return the changes up to the end of the database's log, and that end."""
-        return read_changes(self.address, self.sync.graph.tables, self.start)
+        """Return the changes up to the end of the database's log, with what documents depend on, and that end."""
+        graph = self.sync.graph
+        return read_changes(self.address, graph.tables, self.start, graph.used_columns)
 
     def documents(self) -> dict[str, Any]:
         """Return all documents by id, without what Penstock keeps in them for itself."""
@@ -65,17 +67,21 @@ class DocumentStream:
         return documents
 
 
-def read_changes(address: str, tables: Iterable[TableName], start: Position) -> tuple[pa.Table, Position]:
-    """Return the changes of tables from a position up to the end of the database's log, and that end."""
+def read_changes(
+    address: str,
+    tables: Iterable[TableName],
+    start: Position,
+    used: UsedColumns | None = None,
+    last: Position | None = None,
+) -> tuple[pa.Table, Position]:
+    """Return the changes of tables from a position up to another, or to the end of the database's log, and that end.
+    With `used`, their images have only these columns."""
     options = ReadOptions.of({"server": address, "filter": table_filter(tables), "includeDdl": "true"})
     log = ChangeLog(options)
-    layout, last, end = layout_of(options, log.client), log.client.source_end(), start
+    last, end = last or log.client.source_end(), start
     while end < last:
         end = log.end_before(end, last)
-    batches = [
-        batch for ticket in log.tickets(start, end) for block in log.read(ticket) for batch in layout.batches(block)
-    ]
-    return pa.Table.from_batches(batches, layout.schema).select(CHANGE_COLUMNS), end
+    return DriverReader(options).read_range(start, end, used).select(CHANGE_COLUMNS), end
 
 
 @contextmanager

@@ -111,11 +111,13 @@ class DocumentSync:
         size = 1 if self.graph.spec.transform is None else DOCUMENTS_PER_PAGE
         return any(built.documents.null_count < len(built) for built in self._builder.build_pages(size))
 
-    def apply_changes(self, changes: pa.Table) -> BatchCounts:
+    def apply_changes(self, changes: pa.Table, read_whole: Callable[[], pa.Table] | None = None) -> BatchCounts:
         """Write every document that these changes touch: as its last row image has it where that is all it depends on,
         else in the source's present state.
 
-        Each is written with the highest `_seq` that touched it. Applying the same changes again is harmless.
+        Each is written with the highest `_seq` that touched it. Applying the same changes again is harmless. Images may
+        have only the columns that documents depend on if `read_whole` returns the same changes with all of them: after
+        tables were altered, documents may depend on others.
         """
         self._claim_epoch(pc.max(changes.column("_seq")).as_py() or 0)
         try:
@@ -129,7 +131,8 @@ class DocumentSync:
             # A table was altered or dropped after the graph was loaded: documents are read as the source is now.
             log.info("re-reading table schemas after an error index=%s reason=%s", self.graph.spec.index, error)
             self.reload()
-            return self._apply_read_back(self._reader.read_changes(changes, skips_unfit=True))
+            whole = changes if read_whole is None else read_whole()
+            return self._apply_read_back(self._reader.read_changes(whole, skips_unfit=True))
 
     def _apply_read_back(self, touched: TouchedKeys) -> BatchCounts:
         """Follow the statements of a batch, and write the documents that it touches in the source's present state.

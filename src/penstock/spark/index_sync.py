@@ -25,7 +25,10 @@ from penstock.client import ServerAddress
 from penstock.document import CHANGE_COLUMNS, BatchCounts, DocumentSync
 from penstock.errors import PenstockError, TableAlteredError
 from penstock.model import Position, TableName
+from penstock.spark.batch_range import read_batch_range
 from penstock.spark.change_log import Offset
+from penstock.spark.driver_read import DriverReader, UsedColumns
+from penstock.spark.options import ReadOptions
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +80,8 @@ class IndexSync:
         self._stopped = stopped or threading.Event()
         self._require = require  # raises when this process may not write any more
         self._filter = ""  # of the stream that runs
+        self._checkpoint = Path()
+        self._reader: DriverReader | None = None
 
     @property
     def filter(self) -> str:
@@ -87,22 +92,22 @@ class IndexSync:
         """Start the stream and return its query. It resumes at the checkpoint; with a new one it begins at `start`,
         which may be an offset of another stream, else at the end of the log."""
         self._filter = self.filter
-        stream = (
-            spark.readStream.format("penstock")
-            .option("server", self._server.server)
-            .option("token", self._server.token)
-            .option("tlsCa", self._server.tls_ca)
-            .option("destination", self._destination)
-            .option("filter", self._filter)
-            .option("includeDdl", "true")
-            .option("maxBytesPerTrigger", str(BYTES_PER_BATCH))
-        )
+        options = {
+            "server": self._server.server,
+            "token": self._server.token,
+            "tlsCa": self._server.tls_ca,
+            "destination": self._destination,
+            "filter": self._filter,
+            "includeDdl": "true",
+            "maxBytesPerTrigger": str(BYTES_PER_BATCH),
+        }
         if start is not None:
             offset = start.to_json() if isinstance(start, Position) else start
-            stream = stream.option("startingPosition", json.dumps(offset))
+            options["startingPosition"] = json.dumps(offset)
+        self._checkpoint, self._reader = checkpoint, DriverReader(ReadOptions.of(options))
+        stream = spark.readStream.format("penstock").options(**options)
         return (
             stream.load()
-            .select(*CHANGE_COLUMNS, "_commit_timestamp")
             .writeStream.queryName(self._name)
             .option("checkpointLocation", str(checkpoint))
             .trigger(processingTime="0 seconds")
@@ -113,10 +118,10 @@ class IndexSync:
     def _batch(self, changes: DataFrame, number: int) -> None:
         began = time.monotonic()
         self._require()
-        table = changes.toArrow()
+        table = self._read(changes, number, self._used_columns())
         if not table.num_rows:
             return
-        counts = [self._apply(sync, table) for sync in self._syncs]
+        counts = [self._apply(sync, table, lambda: self._read(changes, number, None)) for sync in self._syncs]
         if self.filter != self._filter:
             raise TableAlteredError("documents depend on other tables now: the stream is started again with those")
         newest: datetime | None = pc.max(table.column("_commit_timestamp")).as_py()
@@ -136,12 +141,28 @@ class IndexSync:
         )
         self._on_batch(done)
 
-    def _apply(self, sync: DocumentSync, changes: pa.Table) -> BatchCounts:
+    def _read(self, changes: DataFrame, number: int, used: UsedColumns | None) -> pa.Table:
+        """Return the changes of a batch: read here, or by Spark where only Spark knows which they are."""
+        names = [*CHANGE_COLUMNS, "_commit_timestamp"]
+        bounds = read_batch_range(self._checkpoint, number)
+        if bounds is None or self._reader is None:
+            return changes.select(*names).toArrow()
+        return self._reader.read_range(*bounds, used).select(names)
+
+    def _used_columns(self) -> UsedColumns:
+        """Return for each table the columns that a document depends on."""
+        used: dict[TableName, frozenset[str]] = {}
+        for sync in self._syncs:
+            for table, names in sync.graph.used_columns.items():
+                used[table] = used.get(table, frozenset()) | names
+        return used
+
+    def _apply(self, sync: DocumentSync, changes: pa.Table, read_whole: Callable[[], pa.Table]) -> BatchCounts:
         """Apply changes to one index; what a later try may solve is tried until it succeeds, or sync is stopped."""
         failures = 0
         while True:
             try:
-                return sync.apply_changes(changes)
+                return sync.apply_changes(changes, read_whole)
             except PenstockError as error:
                 if not error.transient or self._stopped.is_set():
                     raise

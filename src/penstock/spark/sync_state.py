@@ -13,6 +13,7 @@ from penstock.disk import replace_file
 from penstock.errors import ConfigurationError
 from penstock.model import Position
 from penstock.search.dead_letters import dead_letters_path
+from penstock.spark.batch_range import read_offset
 from penstock.spark.change_log import Offset
 
 
@@ -131,7 +132,10 @@ def _last_committed(folder: Path) -> Offset | None:
     done = [int(path.name) for path in (folder / "commits").glob("[0-9]*") if path.name.isdigit()]
     if not done:
         return None
-    *_, text = (folder / "offsets" / str(max(done))).read_text(encoding="utf-8").splitlines()
-    offset: Offset = json.loads(text)
+    offset = read_offset(folder, max(done))
+    if offset is None:
+        raise ConfigurationError(
+            f"Spark's checkpoint {folder} is damaged: it does not say where batch {max(done)} ends"
+        )
     identity = {"log": offset["log"]} if "log" in offset else {}
     return Position.from_json(offset).to_json() | identity

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from penstock.document import DocumentSync, LocalWriter, TouchedDocument
 from penstock.document import sync as sync_module
 from penstock.document import write as write_module
-from penstock.errors import SinkRejectedError
+from penstock.errors import SchemaError, SinkRejectedError
 from penstock.model import Sequence, TableName
 from penstock.search.index import Rejection
 from tests.support.document_shop import (
@@ -54,6 +54,20 @@ def test_documents_are_written_with_the_highest_sequence_that_touched_them(shop:
     assert shop.index.versions == {"1": 12, "2": 11}
     assert shop.index.documents["2"]["customer"] == {"name": "Ann", "city": "Porto", "country": None}
     assert (counts.changes, counts.unused, counts.documents.written, counts.documents.total) == (3, 0, 2, 2)
+
+
+def test_images_without_a_column_that_documents_depend_on_now_are_read_whole(shop: MemorySync) -> None:
+    shop.insert_orders(1)
+    line = {"order_id": 1, "position": 1, "quantity": 2, "product_id": 1}
+    narrow, whole = ({name: line[name] for name in ("position", "quantity")}, line)
+    with pytest.raises(SchemaError, match="order_id"):
+        shop.sync.apply_changes(batch(change(LINE, 10, after=narrow)))
+    loads = shop.loads
+    counts = shop.sync.apply_changes(
+        batch(change(LINE, 10, after=narrow)), lambda: batch(change(LINE, 10, after=whole))
+    )
+    assert (counts.documents.written, shop.index.versions) == (1, {"1": 10})
+    assert shop.loads == loads + 1
 
 
 def test_each_document_is_built_once_however_many_changes_touched_it(shop: MemorySync) -> None:
