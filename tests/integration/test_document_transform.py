@@ -61,18 +61,19 @@ def test_documents_pass_through_the_function(mariadb: Any, database: Callable[[A
             execute(mariadb, f"UPDATE {schema}.orders SET customer_id = 5 WHERE id = 2")
             execute(mariadb, f"UPDATE {schema}.customer SET name = 'Bo' WHERE id = 6")
             counts = stream.follow().documents
-            assert (counts.written, counts.rejected) == (2, [])
+            assert (counts.written, counts.rejected) == (2, 0)
             assert {key: row["initials"] for key, row in stream.documents().items()} == {"1": "AB", "2": "AB", "3": "B"}
             assert not letters.count()
 
             execute(mariadb, f"DELETE FROM {schema}.customer WHERE id = 5")
             execute(mariadb, f"UPDATE {schema}.orders SET total = NULL WHERE id = 3")
             counts = stream.follow().documents
-            assert (counts.deleted, [item.id for item in counts.rejected]) == (2, ["3"])
+            assert (counts.deleted, counts.rejected) == (2, 1)
+            assert [item.id for item in letters.read_page()] == ["3"]
             assert set(stream.documents()) == {"3"}, "with the state before the failure"
 
             execute(mariadb, f"ALTER TABLE {schema}.orders MODIFY number VARCHAR(20)")
-            assert [item.id for item in stream.follow().documents.rejected] == ["3"]
+            assert stream.follow().documents.rejected == 1
 
         (letter,) = letters.read_page()
         hook = path.with_name("orders_hook.py")

@@ -20,6 +20,7 @@ class MemorySync:
         self.missing: frozenset[TableName] = frozenset()
         self.parts: list[list[TouchedDocument]] = []
         self.outcomes: list[tuple[dict[str, int], list[str]]] = []  # versions by id, and ids that were refused
+        self.rejections: list[Rejection] = []  # of the last outcome
         self.graph = graph
         self.sync = DocumentSync(self.load, self.rows, self.index, self._watch, self)  # type: ignore[arg-type]
 
@@ -30,6 +31,7 @@ class MemorySync:
     def record(self, versions: Mapping[str, int], rejected: Sequence[Rejection]) -> None:
         """Take what became of documents, as an OutcomeLog does."""
         self.outcomes.append((dict(versions), [item.id for item in rejected]))
+        self.rejections = list(rejected)
 
     def _watch(self, builder: Any) -> "WatchedWriter":
         return WatchedWriter(LocalWriter(builder, self.rows, self.index), self.parts)  # type: ignore[arg-type]

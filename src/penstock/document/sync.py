@@ -21,7 +21,14 @@ from penstock.document.queries import RootLookup
 from penstock.document.references import reference_text
 from penstock.document.rows import DocumentRows
 from penstock.document.sql_text import Key, split_keys
-from penstock.document.write import DocumentCounts, DocumentWriter, TouchedDocument, write_built, write_operations
+from penstock.document.write import (
+    DocumentCounts,
+    DocumentTotals,
+    DocumentWriter,
+    TouchedDocument,
+    write_built,
+    write_operations,
+)
 from penstock.errors import ConfigurationError, ProtocolError, SchemaError
 from penstock.model import Sequence as ChangeSequence
 from penstock.model import TableName
@@ -50,7 +57,7 @@ class BatchCounts:
     changes: int = 0  # of tables of the document
     unused: int = 0  # of them, those of columns that no document uses
     from_log: int = 0  # documents that were built from row images, without a read
-    documents: DocumentCounts = field(default_factory=DocumentCounts)
+    documents: DocumentTotals = field(default_factory=DocumentTotals)
 
 
 class DocumentSync:
@@ -144,17 +151,22 @@ class DocumentSync:
             self._write_touched(touched, counts)
         return counts
 
-    def load_all(self, version: int, progress: Callable[[int], None] = lambda _: None) -> DocumentCounts:
+    def load_all(self, version: int, progress: Callable[[int], None] = lambda _: None) -> DocumentTotals:
         """Write every document with a version, the `_seq` of a position from before, so that any later change wins."""
+        totals = DocumentTotals()
+        for page in self._load_pages(version):
+            totals.add(page)
+            progress(totals.total)
+        return totals
+
+    def _load_pages(self, version: int) -> Iterator[DocumentCounts]:
+        """Write every document with a version, page by page."""
         self._claim_epoch(version)
-        counts = DocumentCounts()
         for built in self._builder.build_pages(DOCUMENTS_PER_PAGE):
             touched = [TouchedDocument(key, version) for key in built.keys]
             page = write_built(self._index, touched, built)
             self._outcome.record(dict.fromkeys(built.ids, version), page.rejected)
-            counts.add(page)
-            progress(counts.total)
-        return counts
+            yield page
 
     def _claim_epoch(self, version: int) -> None:
         """Tell the index the epoch of a version before it is written: an index that has seen a higher one refuses."""
@@ -190,16 +202,19 @@ class DocumentSync:
             sequence = max(statement.sequence for statement in touched.statements)
             tables |= {self.graph.root.table.name}
         if tables:
-            counts.documents.add(self.rebuild(sequence))
+            counts.documents = self.rebuild(sequence)  # nothing was written before it
         return bool(tables)
 
-    def rebuild(self, version: int) -> DocumentCounts:
+    def rebuild(self, version: int) -> DocumentTotals:
         """Write every document with this version, and delete what the index has besides."""
-        counts = self.load_all(version)
-        refused = {rejection.id for rejection in counts.rejected}
+        counts = DocumentTotals()
+        refused = set[str]()  # they stay in the index as they are
+        for page in self._load_pages(version):
+            counts.add(page)
+            refused |= {rejection.id for rejection in page.rejected}
         self._index.refresh()
-        for page in self._index.scan_ids():
-            older = page.filter(pc.less(page.column("version"), version))
+        for ids in self._index.scan_ids():
+            older = ids.filter(pc.less(ids.column("version"), version))
             rows = [
                 (name, version, routing, None)
                 for name, routing in zip(*(older.column(part).to_pylist() for part in ("id", "routing")), strict=True)
@@ -210,7 +225,7 @@ class DocumentSync:
             counts.add(deleted)
         log.info(
             "index rebuilt after a statement index=%s written=%d deleted=%d rejected=%d",
-            *(self.graph.spec.index, counts.written, counts.deleted, len(counts.rejected)),
+            *(self.graph.spec.index, counts.written, counts.deleted, counts.rejected),
         )
         return counts
 

@@ -26,7 +26,7 @@ class TouchedDocument:
 
 @dataclass(slots=True)
 class DocumentCounts:
-    """What became of documents."""
+    """What became of some documents, with those that were refused."""
 
     written: int = 0
     deleted: int = 0
@@ -40,10 +40,27 @@ class DocumentCounts:
         self.stale += other.stale
         self.rejected += other.rejected
 
+
+@dataclass(slots=True)
+class DocumentTotals:
+    """What became of any number of documents."""
+
+    written: int = 0
+    deleted: int = 0
+    stale: int = 0
+    rejected: int = 0
+
+    def add(self, counts: DocumentCounts) -> None:
+        """Add the counts of a part."""
+        self.written += counts.written
+        self.deleted += counts.deleted
+        self.stale += counts.stale
+        self.rejected += len(counts.rejected)
+
     @property
     def total(self) -> int:
         """Return how many documents were looked at."""
-        return self.written + self.deleted + self.stale + len(self.rejected)
+        return self.written + self.deleted + self.stale + self.rejected
 
 
 class DocumentWriter(Protocol):

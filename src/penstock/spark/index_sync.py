@@ -131,7 +131,7 @@ class IndexSync:
             sum(count.unused for count in counts),
             sum(count.documents.total for count in counts),
             sum(count.from_log for count in counts),
-            sum(len(count.documents.rejected) for count in counts),
+            sum(count.documents.rejected for count in counts),
             time.monotonic() - began,
             None if newest is None else max(0.0, (datetime.now(UTC) - newest.astimezone(UTC)).total_seconds()),
         )

@@ -142,7 +142,7 @@ class SyncRun:
             return
         index.refresh()
         state.remember_loaded(name, start)
-        say(f"loaded {counts.written} documents" + (f", {len(counts.rejected)} rejected" if counts.rejected else ""))
+        say(f"loaded {counts.written} documents" + (f", {counts.rejected} rejected" if counts.rejected else ""))
 
     def _follow(self, spark: SparkSession, syncs: Sequence[DocumentSync], progress: SyncProgress) -> None:
         """Run the stream until told to stop; one that fails for a while is started again."""

@@ -215,7 +215,7 @@ def test_what_the_index_refuses_is_recorded_with_its_version(syncs: TwoSyncs) ->
     shop = syncs.from_log
     shop.index.refused["2"] = "too long"
     counts = shop.sync.apply_changes(batch(*(change(ORDERS, 10 + key, after=order(key)) for key in (1, 2))))
-    assert [item.id for item in counts.documents.rejected] == ["2"]
+    assert counts.documents.rejected == 1
     assert shop.outcomes == [({"1": 11, "2": 12}, ["2"])]
 
 
