@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from penstock.document.content_change import find_changed_tables
 from penstock.document.document_id import document_id, parse_document_id
 from penstock.document.graph import REFERENCES_FIELD, DocumentGraph
 from penstock.document.image_rules import find_read_back_reasons
+from penstock.document.key_spool import spool_rows
 from penstock.document.outcome import OutcomeLog, StrictOutcome
 from penstock.document.queries import RootLookup
 from penstock.document.references import reference_text
@@ -312,10 +313,11 @@ class DocumentSync:
         in_order = sorted(values, key=lambda key: values[key])
         for keys in split_keys(in_order, KEYS_PER_LOOKUP):
             version = values[keys[-1]]
-            with self._rows.open_view():
-                batches = [pa.Table.from_batches([batch]) for batch in self._rows.stream(lookup.select_roots(keys))]
-            for batch in batches:
-                yield read_keys(batch, batch.num_columns), version
+            with ExitStack() as opened:
+                with self._rows.open_view():
+                    spooled = opened.enter_context(spool_rows(self._rows.stream(lookup.select_roots(keys))))
+                for batch in spooled:
+                    yield read_keys(pa.Table.from_batches([batch]), batch.num_columns), version
 
 
 def _operations(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
