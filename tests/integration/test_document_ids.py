@@ -8,9 +8,11 @@ import pytest
 
 import penstock.document.sync
 from penstock.document import DocumentSpec
+from penstock.document.queries import NodeQueries
 from penstock.errors import SchemaError
+from penstock.spark.sync_job import LoadedGraphs
 from penstock.testing import DatabaseServer
-from tests.support.capture import execute
+from tests.support.capture import execute, source_of
 from tests.support.document_stream import open_stream
 
 Database = Callable[[DatabaseServer], str]
@@ -55,6 +57,34 @@ def test_labels_in_an_id(server: DatabaseServer, name: str, tmp_path: Path) -> N
         del expected["1::1"], expected["a%3Ab:y,b,2:1"]
         expected |= {"1:b,2:2": 50, "z::1": 4}
         assert {key: document["v"] for key, document in stream.documents().items()} == expected
+
+
+@pytest.mark.parametrize("key", ["kind, id", "shop, kind, id"])
+def test_a_page_of_documents_with_labels_in_their_id_reads_no_more_than_the_page(
+    server: DatabaseServer, name: str, key: str
+) -> None:
+    rows = 6_000
+    execute(
+        server,
+        f"""CREATE TABLE {name}.t (shop INT, kind ENUM('z', 'm', 'a') NOT NULL, id INT, v INT, PRIMARY KEY ({key}))""",
+        f"INSERT INTO {name}.t VALUES "
+        + ", ".join(f"(7, '{'zma'[number * 3 // rows]}', {number}, {number})" for number in range(rows)),
+        f"ANALYZE TABLE {name}.t",
+    )
+    graph = LoadedGraphs(source_of(server), spec_of(f"{name}.t")).load().graph
+    queries, condition, seen = NodeQueries(graph, graph.root), "", list[int]()
+    with server.connect() as connection, connection.cursor() as cursor:
+        while True:
+            cursor.execute("FLUSH STATUS")
+            cursor.execute(queries.select_page(condition, 500).sql)
+            page = cursor.fetchall()
+            cursor.execute("SHOW SESSION STATUS LIKE 'Handler_read%'")
+            assert sum(int(count) for _, count in cursor.fetchall()) < 520
+            if not page:
+                break
+            seen += [row[-1] for row in page]
+            condition = queries.after_key(tuple(page[-1][: len(graph.root.key)]))
+    assert seen == list(range(rows))
 
 
 def test_a_unique_key_as_the_id(server: DatabaseServer, name: str, tmp_path: Path) -> None:

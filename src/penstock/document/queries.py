@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.document.graph import ColumnPair, DocumentField, DocumentGraph, DocumentNode, RowReference
-from penstock.document.sql_text import Key, condition_in, order_literal, quote_table
+from penstock.document.sql_text import Key, condition_in, order_literal, quote_table, quote_text
 from penstock.model import Column, TableName, WireType
 from penstock.search.index import FieldKind
-from penstock.snapshot.key_column import after, quote_name
+from penstock.snapshot.key_column import quote_name
 from penstock.snapshot.source_rows import SelectQuery
 
 
@@ -63,9 +63,7 @@ class NodeQueries:
 
     def after_key(self, key: Key) -> str:
         """Return the condition of root rows that come after a key in the order of `select_page`."""
-        columns = self.node.key
-        names = [f"c.{quote_name(column.name)}{'+0' if column.labels else ''}" for column in columns]
-        return f"({after(names, [order_literal(column, value) for column, value in zip(columns, key, strict=True)])})"
+        return f"({_after(self.node.key, key)})"
 
     def _select_roots(self, condition: str) -> SelectQuery:
         """Return the SELECT of root rows that are searchable and fulfil a condition."""
@@ -122,6 +120,27 @@ class NodeQueries:
         if part.column is not None:
             return _read(part.column, alias)
         return _as_text(part) if self.node.parent is None else f"{alias}.{quote_name(f'field {part.name}')}"
+
+
+def _after(columns: Sequence[Column], key: Key) -> str:
+    """Return the condition for rows `c` behind a key, in a form for which the server can use a range of the index. With
+    a number a, an ENUM e of 'x', 'y', 'z' and the key 1, 'y':
+
+        c.a = 1 AND (c.e IN ('z')) OR c.a > 1
+
+    The server orders labels by their numbers and compares them by their texts, so those behind a label are named.
+    """
+    column, value = columns[0], key[0]
+    name, number = f"c.{quote_name(column.name)}", order_literal(column, value)
+    rest = f"({_after(columns[1:], key[1:])})" if len(key) > 1 else ""
+    if column.type is WireType.ENUM and number != "0":
+        later = [quote_text(label) for label in column.labels[int(number) :]]
+        ways = [f"{name} = {quote_text(str(value))} AND {rest}"] if rest else []
+        ways += [f"{name} IN ({', '.join(later)})"] if later else []
+        return " OR ".join(ways) or "FALSE"
+    if column.labels:
+        name += "+0"
+    return f"{name} = {number} AND {rest} OR {name} > {number}" if rest else f"{name} > {number}"
 
 
 def _field_column(part: DocumentField) -> Column:
