@@ -4,6 +4,8 @@ import re
 
 from penstock import errors
 
+# What the JVM, Python and SQLite say of it.
+_DISK_FULL = re.compile(r"No space left on device|database or disk is full|Disk quota exceeded")
 _OURS = re.compile(r"penstock\.errors\.(\w+): ")
 
 
@@ -11,7 +13,7 @@ def cause_of(failure: Exception) -> str:
     """Return the line of a Spark error that says what happened, without the stack traces of two languages."""
     lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("penstock.errors.")]
-    return ours[-1].partition(": ")[2] if ours else lines[0]
+    return ours[-1].partition(": ")[2] if ours else lines[0] if lines else type(failure).__name__
 
 
 def error_class_of(failure: Exception) -> type[errors.PenstockError] | None:
@@ -21,3 +23,8 @@ def error_class_of(failure: Exception) -> type[errors.PenstockError] | None:
     names = _OURS.findall(str(failure))
     kind = getattr(errors, names[-1], None) if names else None
     return kind if isinstance(kind, type) and issubclass(kind, errors.PenstockError) else None
+
+
+def is_disk_full(failure: Exception) -> bool:
+    """Return whether a query failed because a disk is full, which ends when somebody makes room."""
+    return _DISK_FULL.search(str(failure)) is not None

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from typing import Any
 
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.client import FlightClient
@@ -19,7 +20,7 @@ from penstock.search.dead_letters import DeadLetters
 from penstock.search.index import SearchIndex
 from penstock.snapshot.source_rows import SourceRows
 from penstock.spark.document_writer import ExecutorWriter, WriteTask
-from penstock.spark.failure import cause_of, error_class_of
+from penstock.spark.failure import cause_of, error_class_of, is_disk_full
 from penstock.spark.index_sync import IndexSync
 from penstock.spark.sessions import stop_session
 from penstock.spark.sync_job import BACKOFF, LoadedGraphs, SyncJob, SyncPlan, wait_for
@@ -160,20 +161,35 @@ class SyncRun:
         failures, done = 0, 0
         self._say("following changes; Ctrl-C stops")
         while not stopped.is_set():
-            folder, start = self._state.open_stream(sync.filter)
-            query = sync.start(spark, folder, start)
-            failure = self._watch(query, progress)
+            failure = self._run_stream(spark, sync, progress)
             if failure is None:
-                _stop_query(query)
                 return
             kind = error_class_of(failure)
             failures, done = (1 if progress.batches > done else failures + 1), progress.batches
-            is_final = failures >= _MOST_UNKNOWN_FAILURES if kind is None else not kind.transient
+            if kind is not None:
+                is_final = not kind.transient
+            else:
+                is_final = failures >= _MOST_UNKNOWN_FAILURES and not is_disk_full(failure)
             if is_final:
                 raise (kind or PenstockError)(f"the stream stopped: {cause_of(failure)}")
             delay_s = BACKOFF.delay_s(failures)
             self._say(f"the stream stopped and is started again in {delay_s:.0f} s: {cause_of(failure)}")
             stopped.wait(delay_s)
+
+    def _run_stream(self, spark: SparkSession, sync: IndexSync, progress: SyncProgress) -> Exception | None:
+        """Start the stream and run it until it fails, and return why it did; None when told to stop. Raises
+        Py4JNetworkError or ConnectionError when Spark is gone."""
+        try:
+            folder, start = self._state.open_stream(sync.filter)
+            query = sync.start(spark, folder, start)
+        except ConnectionError:
+            raise
+        except (Py4JJavaError, PySparkException, OSError) as error:  # a worker was lost, or the disk is full
+            return error
+        failure = self._watch(query, progress)
+        if failure is None:
+            _stop_query(query)
+        return failure
 
     def _watch(self, query: Any, progress: SyncProgress) -> Any:
         """Report the progress of a query until it ends; return why it did, or None when told to stop."""
