@@ -94,6 +94,31 @@ def test_chunks_hold_each_row_once(
     assert len(sizes) <= 4 * len(keys) / _CHUNK, sizes
 
 
+@pytest.mark.parametrize("name", _SERVERS)
+def test_a_chunk_of_a_tenant_with_many_rows_reads_no_other_rows(
+    name: str, request: pytest.FixtureRequest, database: Callable[[DatabaseServer], str]
+) -> None:
+    server: DatabaseServer = request.getfixturevalue(name)
+    schema = database(server)
+    rows = ", ".join(f"(7, 'x', {number})" for number in range(_ROWS))
+    execute(
+        server,
+        f"CREATE TABLE {schema}.t (tenant INT, kind VARCHAR(9), id INT, PRIMARY KEY (tenant, kind, id))",
+        f"INSERT INTO {schema}.t VALUES {rows}",
+        f"ANALYZE TABLE {schema}.t",
+    )
+    snapshot = TableSnapshot(source_of(server), TableName(schema, "t"), SnapshotOptions(chunk=_SIZE))
+    chunks = list(snapshot.plan())
+    assert len(chunks) >= _ROWS // _CHUNK
+    with closing(server.connect()) as connection, connection.cursor() as cursor:
+        for chunk in chunks:
+            cursor.execute("FLUSH STATUS")
+            cursor.execute(f"SELECT id FROM {snapshot.table.source} WHERE {chunk.condition(snapshot.table)}")
+            count = len(cursor.fetchall())
+            cursor.execute("SHOW SESSION STATUS LIKE 'Handler_read%'")
+            assert sum(int(reads) for _, reads in cursor.fetchall()) <= count + 10
+
+
 def test_rows_that_come_later_have_their_chunk(mariadb: DatabaseServer, database: Callable[[Any], str]) -> None:
     """Limits stay, whatever is inserted between, before and behind them."""
     schema = database(mariadb)

@@ -24,7 +24,7 @@ BEFORE_LOW, AFTER_LOW, BEFORE_ROWS, AFTER_ROWS = SEAMS = (
     "after the rows are read, before they are brought to a position",
 )
 _STATEMENTS = 3  # at each seam
-_CONFLICTS = {1205, 1213}
+_CONFLICTS = {1020, 1205, 1213}
 _XA_KEYS = 10  # rows whose key is a multiple of it are changed by XA transactions, and by nothing else
 
 Inject = Callable[[str, Chunk], None]

@@ -171,12 +171,13 @@ def up_to(values: Sequence[str], limit: Sequence[str]) -> str:
 def _compare(values: Sequence[str], limit: Sequence[str], operator: str, *, is_equal_included: bool) -> str:
     """Return the SQL predicate that compares a composite key with a limit. With the columns a, b and the limit 1, 2:
 
-        a >= 1 AND (a > 1 OR b > 2)
+        a > 1 OR a = 1 AND (b > 2)
 
-    The first column is compared once more, outside, because the optimizer takes only that for a range of the index.
+    Where `b` is only compared beside one value of `a`, the server reads a range of the index: also of a table in which
+    many rows have the same `a`, no row before the limit is read.
     """
     value, bound = values[0], limit[0]
     if len(limit) == 1:
         return f"{value} {operator}{'=' if is_equal_included else ''} {bound}"
     rest = _compare(values[1:], limit[1:], operator, is_equal_included=is_equal_included)
-    return f"{value} {operator}= {bound} AND ({value} {operator} {bound} OR {rest})"
+    return f"{value} {operator} {bound} OR {value} = {bound} AND ({rest})"

@@ -16,12 +16,12 @@ _ID = KeyColumn("id", Family.INTEGER, "")
 _NAME = KeyColumn("na`me", Family.TEXT, "latin1")
 
 
-def test_a_condition_on_several_columns_begins_with_a_range_of_the_first() -> None:
+def test_a_condition_on_several_columns_compares_the_second_beside_one_value_of_the_first() -> None:
     names = _ID.quoted, _NAME.quoted
     assert after(names, ("5",)) == "`id` > 5"
     assert up_to(names, ("5",)) == "`id` <= 5"
-    assert after(names, ("5", "_latin1 x'41'")) == "`id` >= 5 AND (`id` > 5 OR `na``me` > _latin1 x'41')"
-    assert up_to(names, ("5", "x")) == "`id` <= 5 AND (`id` < 5 OR `na``me` <= x)"
+    assert after(names, ("5", "_latin1 x'41'")) == "`id` > 5 OR `id` = 5 AND (`na``me` > _latin1 x'41')"
+    assert up_to(names, ("5", "x")) == "`id` < 5 OR `id` = 5 AND (`na``me` <= x)"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def _table(rows: int, size: int) -> SnapshotTable:
 def test_a_limit_with_fewer_columns_takes_all_keys_that_begin_with_it() -> None:
     table = _table(10, 100)
     assert Chunk(("3",), ("5", "41")).condition(table) == (
-        "(`id` > 3) AND (`id` <= 5 AND (`id` < 5 OR `na``me` <= _latin1 x'41'))"
+        "(`id` > 3) AND (`id` < 5 OR `id` = 5 AND (`na``me` <= _latin1 x'41'))"
     )
     assert Chunk(None, None).condition(table) == "TRUE"
 
