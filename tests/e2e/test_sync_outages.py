@@ -56,6 +56,9 @@ def test_each_outage_once_under_load(private_server: Servers, tmp_path: Path) ->
         assert pipeline.differences_at_rest(REST_S) == {}, pipeline.tail()
         assert writer.transactions > 100
         assert pipeline.peak_memory_kib() < MOST_MEMORY_KIB
+        assert pipeline.indexes_of("all-orders") == ["orders"]
+        assert pipeline.indexes_of("taken") == ["of-others"]
+        assert any("warning: alias 'taken' leads to 'of-others'" in line for line in pipeline.outputs[0])
         pipeline.kill_jvm()
         assert poll(lambda: pipeline.sync.has_ended, 60), pipeline.tail()
         assert poll(lambda: pipeline.sync.has_said("the Java process of Spark is gone"), 10), pipeline.tail()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import ConfigurationError
+from penstock.errors import ConfigurationError, SinkError
 from penstock.search import FieldKind, IndexLayout
 from penstock.search.http import HttpIndex
 from penstock.search.mapping import build_creation_body
@@ -143,3 +143,20 @@ def test_unsigned_integers_have_the_best_type_of_the_server(server: Server, inde
     write(index, ("1", 1, {"serial": 2**64 - 1}), ("2", 1, {"serial": 7}))
     index.prepare(FIELDS)
     assert (search_ids(index, f"serial:{2**64 - 1}"), search_ids(index, "serial:007")) == ({"1"}, {"2"})
+
+
+def test_an_alias_leads_to_the_first_index_that_asks_for_it(server: Server, index: HttpIndex) -> None:
+    alias = f"{server.name}-alias"
+    index.prepare(FIELDS)
+    assert index.add_alias(alias) == (server.name,)
+    assert index.add_alias(alias) == (server.name,)
+    write(index, ("1", 7, ORDER))
+    index.refresh()
+    with HttpIndex.open(server.url, alias) as by_alias:
+        assert by_alias.count() == 1
+    with HttpIndex.open(server.url, f"{server.name}-2") as other:
+        other.prepare(FIELDS)
+        assert other.add_alias(alias) == (server.name,), "it is left where it leads to"
+        with pytest.raises(SinkError, match="alias"):
+            other.add_alias(server.name)
+        server.transport.request("DELETE", f"/{server.name}-2")

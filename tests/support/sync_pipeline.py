@@ -63,6 +63,11 @@ class SyncPipeline:
         """Return the last lines of sync, for messages."""
         return "".join(self.sync.lines[-40:])
 
+    def indexes_of(self, alias: str) -> list[str]:
+        """Return the indexes that an alias leads to."""
+        with urllib.request.urlopen(f"{self.search.url}/_alias/{alias}", timeout=30) as answer:  # noqa: S310 - ours
+            return sorted(json.load(answer))
+
     def differences(self) -> dict[str, str]:
         """Return what is wrong with each index, in words."""
         expected = expected_documents(self.database, DATABASE)
@@ -174,6 +179,10 @@ def sync_pipeline(
     for name, text in spec_texts(DATABASE).items():
         (folder / f"{name}.yml").write_text(text, encoding="utf-8")
     (folder / "state").mkdir()
+    body = json.dumps({"aliases": {"taken": {}}}).encode()  # that one of the specs wants
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{search.url}/of-others", body, headers, method="PUT")  # noqa: S310 - ours
+    urllib.request.urlopen(request, timeout=60).close()  # noqa: S310
     with ExitStack() as opened:
         serve = opened.enter_context(serve_process(folder, database, data_dir=str(folder / "data")))
         serve.start()

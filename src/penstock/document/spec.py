@@ -37,6 +37,7 @@ from penstock.model import TableName
 from penstock.search.index import FieldKind
 
 Scalar = str | int | float | bool
+_INDEX_NAME = r"^[a-z0-9][a-z0-9_-]*$"
 _MOST_DEPTH = 8
 
 
@@ -262,7 +263,13 @@ class DocumentSpec(_SpecModel):
     plan = resolve_spec(spec, schemas)
     """
 
-    index: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", description="Name of the index.")
+    index: str = Field(pattern=_INDEX_NAME, description="Name of the index.")
+    alias: str | None = Field(
+        default=None,
+        pattern=_INDEX_NAME,
+        description="Name by which readers search. It leads to the index as soon as that is loaded, unless it leads to"
+        " another one already.",
+    )
     root: RootSpec = Field(description="Table whose rows become documents.")
     transform: Annotated[
         TransformSpec | None, BeforeValidator(_read_transform, json_schema_input_type=str | TransformSpec | None)
@@ -272,6 +279,12 @@ class DocumentSpec(_SpecModel):
     )
     mapping: dict[str, Any] = Field(default={}, description="Merged into the mapping that is derived from the columns.")
     settings: dict[str, Any] = Field(default={}, description="Settings of the index, merged into those that it needs.")
+
+    @model_validator(mode="after")
+    def _check_alias(self) -> Self:
+        if self.alias == self.index:
+            raise ValueError("`alias` is another name than `index`")
+        return self
 
     @model_validator(mode="after")
     def _check_depth(self) -> Self:

@@ -108,6 +108,10 @@ class EmbeddedIndex:
         if self._term is not None:
             self._claim_term(self._term)
 
+    def add_alias(self, alias: str) -> tuple[str, ...]:  # noqa: ARG002 - for search servers
+        """Do nothing: a folder has no aliases."""
+        return ()
+
     def claim_epoch(self, epoch: int) -> None:
         """Remember the epoch of the versions that will be written; SinkError if the index has seen a higher one."""
         with self._lock:

@@ -92,6 +92,11 @@ class HttpIndex:
         if self._term is not None:
             self._schema.claim_term(self._term)
 
+    def add_alias(self, alias: str) -> tuple[str, ...]:
+        """Let an alias lead to this index unless it leads to another one; return to which indexes it leads then."""
+        self._require_term()
+        return self._schema.add_alias(alias)
+
     def claim_epoch(self, epoch: int) -> None:
         """Remember the epoch of the versions that will be written, in the `_meta` of the mapping; SinkError if the
         index has seen a higher one.

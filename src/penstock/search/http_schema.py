@@ -83,6 +83,22 @@ class IndexSchema:
         self._fields = {name: FieldKind(kind) for name, kind in kinds.items() if kind in known}
         return self._fields
 
+    def add_alias(self, alias: str) -> tuple[str, ...]:
+        """Add an alias to the index unless another index has it, and return the indexes that have it then."""
+        if not (owners := self._find_owners(alias)):
+            self._requests.request_json("PUT", f"/_alias/{alias}")
+            owners = self._find_owners(alias)
+            log.info("alias added alias=%s index=%s", alias, self._requests.where)
+        return owners
+
+    def _find_owners(self, alias: str) -> tuple[str, ...]:
+        """Return the names of the indexes that an alias leads to."""
+        answer = self._requests.transport.request("GET", f"/_alias/{alias}")
+        if answer.status == 404:
+            return ()
+        self._requests.check_answer(answer)
+        return tuple(sorted(_json.loads(answer.content)))
+
     def claim_epoch(self, epoch: int) -> None:
         """Remember an epoch in the mapping; raise if there is a higher one, also when somebody wrote it meanwhile."""
 

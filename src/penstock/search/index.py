@@ -108,6 +108,12 @@ class SearchIndex(Protocol):
         """
         ...
 
+    def add_alias(self, alias: str) -> tuple[str, ...]:
+        """Let an alias lead to this index unless it leads to another one; return the names of the indexes to which it
+        leads then. An index in a folder has no aliases: nothing is returned.
+        """
+        ...
+
     def claim_epoch(self, epoch: int) -> None:
         """Remember the epoch of the versions that will be written; SinkError if the index has seen a higher one, which
         makes every write of this epoch stale.

@@ -74,6 +74,7 @@ class SyncRun:
                 self._load_once(plan, sync, index, bounds["latest"])
                 if self._stopped.is_set():
                     return
+                self._add_alias(plan, index)
             self._spark = self._job.open_spark(state.spark_log)
             try:
                 self._follow(self._spark, [sync for sync, _ in syncs], SyncProgress(letters.count))
@@ -144,6 +145,19 @@ class SyncRun:
         index.refresh()
         state.remember_loaded(name, start)
         say(f"loaded {counts.written} documents" + (f", {counts.rejected} rejected" if counts.rejected else ""))
+
+    def _add_alias(self, plan: SyncPlan, index: SearchIndex) -> None:
+        """Let the alias of a spec lead to its index, which is loaded; one that leads elsewhere is left to people."""
+        alias, name = plan.spec.alias, plan.spec.index
+        if alias is None:
+            return
+        owners = self._wait_for(lambda: index.add_alias(alias), f"index '{name}'")
+        if owners and name not in owners:
+            others = " and ".join(f"'{owner}'" for owner in owners)
+            self._say(
+                f"warning: alias '{alias}' leads to {others}, and is left there: move it when readers are to find"
+                f" '{name}'"
+            )
 
     def _follow(self, spark: SparkSession, syncs: Sequence[DocumentSync], progress: SyncProgress) -> None:
         """Run the stream until told to stop; one that fails for a while is started again."""

@@ -16,6 +16,7 @@ Those of one table are built from the log alone, see FROM_LOG.
 
 _ORDERS = """
 index: orders
+alias: all-orders
 root:
   table: shop.orders
   id: id
@@ -71,6 +72,7 @@ root:
 
 _PRODUCTS = """
 index: products
+alias: taken
 root:
   table: shop.product
   where: {state: [active, sold out]}

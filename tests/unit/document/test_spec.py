@@ -42,6 +42,7 @@ root:
       through: {table: shop.order_tag, on: {id: order_id}, to: {tag_id: id}}
       order: name
       fields: [name]
+alias: sales
 mapping: {dynamic: false}
 settings: {number_of_shards: 3}
 """
@@ -56,7 +57,7 @@ def write(folder: Path, text: str) -> Path:
 def test_the_whole_grammar_is_read(tmp_path: Path) -> None:
     spec = load_spec(write(tmp_path, ORDERS))
     root = spec.root
-    assert (spec.index, root.table, root.id) == ("orders", "shop.orders", ("shop_id", "id"))
+    assert (spec.index, spec.alias, root.table, root.id) == ("orders", "sales", "shop.orders", ("shop_id", "id"))
     assert (root.routing, root.where, root.soft_delete) == ("customer_id", "state <> 'draft'", "deleted_at")
     assert root.fields == {
         "number": DocumentFieldSpec(column="number"),
@@ -147,6 +148,8 @@ ON = "on: {a: b}"
         ("index: UPPER\nroot: {table: a.b, fields: [x]}", "index: "),
         ("index: -x\nroot: {table: a.b, fields: [x]}", "index: "),
         ("root: {table: a.b, fields: [x]}", "index: "),
+        ("index: x\nalias: x\nroot: {table: a.b, fields: [x]}", "`alias` is another name than `index`"),
+        ("index: x\nalias: Y*\nroot: {table: a.b, fields: [x]}", "alias: "),
         ("index: x", "root: "),
         ("index: x\nroot: {fields: [x]}", "root.table: "),
         ("index: x\nroot: {table: nodot, fields: [x]}", "root.table: .*database.table"),
