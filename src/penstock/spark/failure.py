@@ -12,6 +12,10 @@ _OURS = re.compile(r"penstock\.errors\.(\w+): ")
 def cause_of(failure: Exception) -> str:
     """Return the line of a Spark error that says what happened, without the stack traces of two languages."""
     lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith(
+        "An error occurred while calling "
+    ):  # py4j: the error is in the next line
+        lines = [lines[1].removeprefix(": "), *lines[2:]]
     ours = [line for line in lines if line.startswith("penstock.errors.")]
     return ours[-1].partition(": ")[2] if ours else lines[0] if lines else type(failure).__name__
 

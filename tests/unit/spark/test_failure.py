@@ -16,6 +16,8 @@ penstock.errors.SourceConnectionError: db1:3306 does not answer
 \tat org.apache.spark.Task.run(Task.scala:1)
 """
 
+EOF = "java.io.EOFException: gone"
+
 
 def test_the_line_and_the_class_of_our_own_error() -> None:
     failure = RuntimeError(QUERY_FAILED)
@@ -26,7 +28,12 @@ def test_the_line_and_the_class_of_our_own_error() -> None:
 
 @pytest.mark.parametrize(
     ("failure", "cause"),
-    [(RuntimeError("one\ntwo"), "one"), (RuntimeError(""), "RuntimeError"), (PenstockError("x"), "x")],
+    [
+        (RuntimeError("An error occurred while calling o6.load.\n: java.io.EOFException: gone\n\tat x"), EOF),
+        (RuntimeError("one\ntwo"), "one"),
+        (RuntimeError(""), "RuntimeError"),
+        (PenstockError("x"), "x"),
+    ],
 )
 def test_the_first_line_of_others(failure: Exception, cause: str) -> None:
     assert cause_of(failure) == cause
