@@ -6,6 +6,11 @@ from penstock import errors
 
 # What the JVM, Python and SQLite say of it.
 _DISK_FULL = re.compile(r"No space left on device|database or disk is full|Disk quota exceeded")
+# Of Python processes that were killed: each idle one is an error of its own when Spark wants to use it.
+_WORKER_LOST = re.compile(
+    r"Python worker exited unexpectedly|Python worker failed to connect|IOException: (?:Broken pipe|Stream closed)"
+    r"|Connection reset|EOFException"
+)
 _OURS = re.compile(r"penstock\.errors\.(\w+): ")
 
 
@@ -32,3 +37,8 @@ def error_class_of(failure: Exception) -> type[errors.PenstockError] | None:
 def is_disk_full(failure: Exception) -> bool:
     """Return whether a query failed because a disk is full, which ends when somebody makes room."""
     return _DISK_FULL.search(str(failure)) is not None
+
+
+def is_worker_lost(failure: Exception) -> bool:
+    """Return whether a query failed because a Python process of Spark's is gone."""
+    return _WORKER_LOST.search(str(failure)) is not None

@@ -20,7 +20,7 @@ from penstock.search.dead_letters import DeadLetters
 from penstock.search.index import SearchIndex
 from penstock.snapshot.source_rows import SourceRows
 from penstock.spark.document_writer import ExecutorWriter, WriteTask
-from penstock.spark.failure import cause_of, error_class_of, is_disk_full
+from penstock.spark.failure import cause_of, error_class_of, is_disk_full, is_worker_lost
 from penstock.spark.index_sync import IndexSync
 from penstock.spark.sessions import stop_session
 from penstock.spark.sync_job import BACKOFF, LoadedGraphs, SyncJob, SyncPlan, wait_for
@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 _LOOK_S = 0.5
 _REPORT_S = 10.0
 _MOST_UNKNOWN_FAILURES = 5
+_MOST_LOST_WORKERS = 50  # more than Spark keeps idle
+_LOST_WORKER_S = 0.5
 
 
 class SyncRun:
@@ -180,13 +182,9 @@ class SyncRun:
                 return
             kind = error_class_of(failure)
             failures, done = (1 if progress.batches > done else failures + 1), progress.batches
-            if kind is not None:
-                is_final = not kind.transient
-            else:
-                is_final = failures >= _MOST_UNKNOWN_FAILURES and not is_disk_full(failure)
-            if is_final:
+            if _is_final(failure, failures):
                 raise (kind or PenstockError)(f"the stream stopped: {cause_of(failure)}")
-            delay_s = BACKOFF.delay_s(failures)
+            delay_s = _LOST_WORKER_S if is_worker_lost(failure) else BACKOFF.delay_s(failures)
             self._say(f"the stream stopped and is started again in {delay_s:.0f} s: {cause_of(failure)}")
             stopped.wait(delay_s)
 
@@ -216,6 +214,16 @@ class SyncRun:
             if not query.isActive:
                 return query.exception() or PenstockError("the stream has ended")
         return None
+
+
+def _is_final(failure: Exception, failures: int) -> bool:
+    """Return whether sync ends after a failure of its stream, the so-many-th without a batch in between."""
+    kind = error_class_of(failure)
+    if kind is not None:
+        return not kind.transient
+    if is_disk_full(failure):
+        return False  # until somebody makes room
+    return failures >= (_MOST_LOST_WORKERS if is_worker_lost(failure) else _MOST_UNKNOWN_FAILURES)
 
 
 def _stop_query(query: Any) -> None:

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from penstock.errors import ConfigurationError, PenstockError, SourceConnectionError
-from penstock.spark.failure import cause_of, error_class_of, is_disk_full
+from penstock.spark.failure import cause_of, error_class_of, is_disk_full, is_worker_lost
 
 QUERY_FAILED = """[STREAM_FAILED] Query [id = 1] terminated with exception: Traceback (most recent call last):
   File "worker.py", line 7, in read
@@ -53,3 +53,18 @@ def test_the_first_line_of_others(failure: Exception, cause: str) -> None:
 def test_a_full_disk_is_recognized(failure: Exception) -> None:
     assert is_disk_full(failure)
     assert not is_disk_full(RuntimeError(QUERY_FAILED))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "An error occurred while calling o162.load.\n: java.io.IOException: Broken pipe\n\tat java.io",
+        "An error occurred while calling o250.load.\n: java.io.IOException: Stream closed\n\tat java.lang",
+        ": org.apache.spark.SparkException: Python worker exited unexpectedly (crashed). Consider setting",
+        "[STREAM_FAILED] Query terminated with exception: java.io.EOFException\n\tat java.io",
+    ],
+)
+def test_a_lost_worker_is_recognized(text: str) -> None:
+    assert is_worker_lost(RuntimeError(text))
+    assert not is_worker_lost(RuntimeError(QUERY_FAILED))
+    assert not is_worker_lost(RuntimeError("java.lang.OutOfMemoryError: Java heap space"))
