@@ -228,6 +228,7 @@ CHANGES = pa.schema(
         pa.field("after", pa.string()),
         pa.field("ddl", pa.string()),
         pa.field("_changed", pa.list_(pa.string())),
+        pa.field("_absent", pa.list_(pa.string())),
         pa.field("_seq", pa.int64()),
     ]
 )

@@ -74,7 +74,8 @@ class FakeCatalog:
         if "COUNT(" in sql:
             return [(0,)]
         if "information_schema.columns" in sql:
-            return [(name, *_TYPES[kind]) for name, kind in table.columns.items()]
+            is_generated = "generation_expression" in sql  # none is
+            return [] if is_generated else [(name, *_TYPES[kind]) for name, kind in table.columns.items()]
         if "information_schema.key_column_usage" in sql:
             return [(name,) for name in (table.primary_key if table.columns else [])]
         if "information_schema.tables" in sql:

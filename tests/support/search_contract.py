@@ -345,6 +345,19 @@ class SearchIndexContract:
         with pytest.raises(ConfigurationError, match=next(iter(fields))):
             index.prepare(fields)
 
+    def test_the_load_that_filled_it_is_remembered(self, index: SearchIndex) -> None:
+        assert index.read_load_id() == ""
+        index.claim_epoch(2)
+        index.remember_load("7f")
+        index.prepare(FIELDS)
+        assert write(index, ("1", 1, LAMP)) == WriteReport(written=1)
+        assert index.read_load_id() == "7f"
+        index.claim_epoch(3)
+        index.remember_load("80")
+        assert index.read_load_id() == "80"
+        with pytest.raises(SinkError, match="written with epoch 3"):
+            index.claim_epoch(2)
+
     def test_an_epoch_is_remembered_and_never_falls(self, index: SearchIndex) -> None:
         index.claim_epoch(0)
         index.claim_epoch(3)

@@ -19,7 +19,7 @@ from penstock.document.graph import DocumentGraph
 from penstock.document.queries import RootLookup, find_lookups
 from penstock.document.references import reference_text
 from penstock.document.sql_text import Key, value_from_json
-from penstock.errors import IncompatibleColumnError, MissingExtraError, SchemaError
+from penstock.errors import MissingExtraError, SchemaError
 from penstock.model import Column, TableName, TableSchema
 
 try:
@@ -29,8 +29,9 @@ except ImportError as error:
 
 log = logging.getLogger(__name__)
 
+Image = dict[str, Any]
 # The columns that are needed of a stream with a filter and DDL.
-CHANGE_COLUMNS = ("_change_type", "_table", "before", "after", "ddl", "_changed", "_seq")
+CHANGE_COLUMNS = ("_change_type", "_table", "before", "after", "ddl", "_changed", "_absent", "_seq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class TouchedKeys:
     statements: list[TableStatement] = field(default_factory=list[TableStatement])
     changes: int = 0  # of tables of the document
     unused: int = 0  # of them, those of columns that no document uses
+    unknown: int = 0  # the highest `_seq` of changes that may touch documents which nobody can name; 0: there are none
 
 
 class ChangeReader:
@@ -77,9 +79,10 @@ class ChangeReader:
         return [tuple(column.name for column in key) for key in keys]
 
     def read_changes(self, changes: pa.Table, *, skips_unfit: bool = False) -> TouchedKeys:
-        """Return what changes, in the columns of CHANGE_COLUMNS, touch. A value that is not of the type that its key
-        column has now is an IncompatibleColumnError; with `skips_unfit` its row is skipped: the statement that changed
-        the type is behind it in the log, and has all documents compared."""
+        """Return what changes, in the columns of CHANGE_COLUMNS, touch. A row without a key column, or with a value of
+        another type than that has now, is an error. With `skips_unfit` it is skipped: the statement that renamed the
+        column, or changed its type, is behind it in the log, and has all documents compared. Where its image is not a
+        whole one there is no such statement, and what it touches is unknown."""
         touched = TouchedKeys()
         names = changes.column("_table")
         for name, table in self.graph.tables.items():
@@ -95,28 +98,32 @@ class ChangeReader:
 
     def _read_rows(self, table: TableSchema, rows: pa.Table, touched: TouchedKeys, *, skips_unfit: bool) -> None:
         """Add what the rows of one table touch."""
-        skipped = 0
-        for image, sequence in _images(rows):
+        skipped, reason = 0, ""
+        for before, after, is_whole, sequence in _read_images(rows):
             try:
-                self._read_image(table, image, sequence, touched)
-            except IncompatibleColumnError:
+                for image in (before, after):
+                    if image is not None:
+                        self._read_image(table, image, sequence, touched)
+                self._read_parents(table, before, after, sequence, touched)
+            except SchemaError as error:
                 if not skips_unfit:
                     raise
-                skipped += 1
+                skipped, reason = skipped + 1, str(error)
+                if not is_whole:
+                    touched.unknown = max(touched.unknown, sequence)
         if skipped:
             log.warning(
-                "rows skipped that were logged before a key column got another type index=%s table=%s rows=%d: all"
-                " documents are compared when the statement that changed it is reached",
-                *(self.graph.spec.index, table.name, skipped),
+                "rows skipped that do not fit their table as it is now index=%s table=%s rows=%d: all documents are"
+                " compared when the statement that altered it is reached, or now if there is none reason=%s",
+                *(self.graph.spec.index, table.name, skipped, reason),
             )
 
-    def _read_image(self, table: TableSchema, image: dict[str, Any], sequence: int, touched: TouchedKeys) -> None:
+    def _read_image(self, table: TableSchema, image: Image, sequence: int, touched: TouchedKeys) -> None:
         """Add what one row image touches."""
         root = self.graph.root
         is_root = table.name == root.table.name
         lookups = [(number, lookup) for number, lookup in enumerate(self.lookups) if lookup.table == table.name]
         routing = self.graph.routing if is_root else None
-        self._read_parents(table, image, sequence, touched)
         if is_root:
             key = read_image_key(table.name, image, root.key)
             if key is not None:
@@ -130,14 +137,24 @@ class ChangeReader:
                 values = touched.lookups.setdefault(number, {})
                 values[key] = max(values.get(key, 0), sequence)
 
-    def _read_parents(self, table: TableSchema, image: dict[str, Any], sequence: int, touched: TouchedKeys) -> None:
+    def _read_parents(
+        self, table: TableSchema, before: Image | None, after: Image | None, sequence: int, touched: TouchedKeys
+    ) -> None:
         """Add a row that others follow by foreign keys. Every change of it counts, not only a delete: rows below it may
-        be gone by another cascade before they are looked up, and then only the index knows of them."""
+        be gone by another cascade before they are looked up, and then only the index knows of them.
+
+        Where rows follow it to another key, or match a condition only without it, documents that do not name it change:
+        which ones, nobody knows.
+        """
         for columns in self._parents.get(table.name, ()):
-            key = read_image_key(table.name, image, columns)
-            if key is not None:
-                text = reference_text(table.name, key)
-                touched.references[text] = max(touched.references.get(text, 0), sequence)
+            keys = [None if image is None else read_image_key(table.name, image, columns) for image in (before, after)]
+            for key in keys:
+                if key is not None:
+                    text = reference_text(table.name, key)
+                    touched.references[text] = max(touched.references.get(text, 0), sequence)
+            is_gone = before is not None and keys[0] is not None and keys[0] != keys[1]
+            if is_gone and (after is not None or self.graph.has_conditions_on_references):
+                touched.unknown = max(touched.unknown, sequence)
 
     def _read_statements(self, changes: pa.Table, touched: TouchedKeys) -> None:
         """Add the statements."""
@@ -168,26 +185,30 @@ def keep_rows(rows: pa.Table, are_kept: NDArray[np.bool_]) -> pa.Table:
     return rows if are_kept.all() else rows.filter(pa.array(are_kept))
 
 
-def _images(rows: pa.Table) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield every row image with its `_seq`."""
-    sequences = rows.column("_seq").to_pylist()
-    for name in ("before", "after"):
-        for text, sequence in zip(rows.column(name).to_pylist(), sequences, strict=True):
-            if text is not None:
-                yield orjson.loads(text), sequence
+def _read_images(rows: pa.Table) -> Iterator[tuple[Image | None, Image | None, bool, int]]:
+    """Yield the row before and after each change, whether its images have all columns, and its `_seq`. What an image
+    after a change does not have (`binlog_row_image=MINIMAL`) was not changed, and is taken from the one before it."""
+    columns = (rows.column(name).to_pylist() for name in ("before", "after", "_absent", "_seq"))
+    for before_text, after_text, absent, sequence in zip(*columns, strict=True):
+        before: Image | None = None if before_text is None else orjson.loads(before_text)
+        after: Image | None = None if after_text is None else orjson.loads(after_text)
+        if before is not None and after is not None:
+            after = before | after
+        yield before, after, not absent, sequence
 
 
-def read_image_key(table: TableName, image: dict[str, Any], columns: tuple[Column, ...]) -> Key | None:
+def read_image_key(table: TableName, image: Image, columns: tuple[Column, ...]) -> Key | None:
     """Return the values of some columns of a row image; None when one of them is NULL, which nothing is joined to."""
     values = tuple(_read_value(table, image, column) for column in columns)
     return None if any(value is None for value in values) else values  # type: ignore[return-value]
 
 
-def _read_value(table: TableName, image: dict[str, Any], column: Column) -> Any:
+def _read_value(table: TableName, image: Image, column: Column) -> Any:
     """Return a value of a row image; SchemaError where the image does not have the column."""
     if column.name not in image:
         raise SchemaError(
-            f"the log has rows of {table} without the column {column.name}, by which documents are found: set"
-            " binlog_row_image=FULL; a generated column, which MariaDB 11 leaves out of its log, cannot be used"
+            f"the log has rows of {table} without the column {column.name}, by which documents are found: it has got"
+            " that name since, or binlog_row_image is not FULL, or it is a generated column, which MariaDB 11 leaves"
+            " out of its log"
         )
     return value_from_json(column, image[column.name])

@@ -3,7 +3,7 @@
 | statement                                                        | rows of the table                       |
 |------------------------------------------------------------------|-----------------------------------------|
 | TRUNCATE, DROP, RENAME, CREATE, DROP DATABASE                    | may be others now                       |
-| ALTER … MODIFY, CHANGE, DROP, RENAME COLUMN of a column in use   | may have other values now               |
+| ALTER … MODIFY, CHANGE, DROP, RENAME COLUMN of or to one in use  | may have other values now               |
 | ALTER … CONVERT TO CHARACTER SET, RENAME TO                      | the same                                |
 | ALTER … DROP, TRUNCATE, EXCHANGE, IMPORT, CONVERT PARTITION      | may be others now                       |
 | ALTER … ADD, DROP FOREIGN KEY; DROP CONSTRAINT                   | may change without a row in the log     |
@@ -27,6 +27,7 @@ from penstock.schema.ddl.clause import (
     ConvertCharset,
     DropColumn,
     DropKey,
+    ExchangePartition,
     PartitionToTable,
     RenameColumn,
     RenameTo,
@@ -102,14 +103,21 @@ def _altered(parsed: AlterTable, used: frozenset[str]) -> set[TableName]:
     tables: set[TableName] = set()
     for clause in parsed.clauses:
         match clause:
-            case ChangeColumn(old=name) | RenameColumn(old=name) | DropColumn(name=name):
+            case ChangeColumn(old=old, column=column):
+                # By its new name, too: rows that were logged before have the column by another one.
+                if {old.casefold(), column.name.casefold()} & folded:
+                    tables.add(parsed.name)
+            case RenameColumn(old=old, new=new):
+                if {old.casefold(), new.casefold()} & folded:
+                    tables.add(parsed.name)
+            case DropColumn(name=name):
                 if name.casefold() in folded:
                     tables.add(parsed.name)
             case (
                 AddKey(key=KeySpec(kind=KeyKind.PRIMARY)) | DropKey(name="PRIMARY") | SetVersioning() | ConvertCharset()
             ):
                 tables.add(parsed.name)
-            case RenameTo(name) | PartitionToTable(name) | TableToPartition(name):
+            case RenameTo(name) | PartitionToTable(name) | TableToPartition(name) | ExchangePartition(name):
                 tables |= {parsed.name, name}
             case _:
                 pass

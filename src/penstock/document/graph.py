@@ -122,6 +122,7 @@ class DocumentGraph:
     unique_keys: Mapping[TableName, Sequence[Sequence[str]]] = field(
         default_factory=dict[TableName, Sequence[Sequence[str]]]
     )  # of its tables, when they were read last
+    generated: Mapping[TableName, frozenset[str]] = field(default_factory=dict[TableName, frozenset[str]])
     keeps_history: bool = False  # the root table has system versioning: its log has rows that a read does not see
 
     @property
@@ -155,7 +156,21 @@ class DocumentGraph:
                 (reference.node.table.name, reference.columns),
             ):
                 used[name] = used.get(name, frozenset()) | {column.name for column in columns}
+        # A generated column is not in every image, and changes with columns that only the server knows.
+        for name, names in used.items():
+            if names & self.generated.get(name, frozenset()):
+                used[name] = frozenset(column.name for column in self.tables[name].columns)
         return used
+
+    @property
+    def has_conditions_on_references(self) -> bool:
+        """Return whether rows may begin to match `where` or a `filter` when a foreign key is set to NULL."""
+        for reference in self.references:
+            node, names = reference.node, {column.name for column in reference.columns}
+            condition = self.condition if node is self.root else node.filter
+            if names & find_columns(condition, node.table):
+                return True
+        return False
 
     @property
     def field_kinds(self) -> dict[str, FieldKind]:

@@ -10,7 +10,7 @@ from penstock.document.spec import DocumentSpec, JoinSpec, RootSpec
 from penstock.document.sql_text import quote_table
 from penstock.document.sync import LoadedGraph
 from penstock.errors import SchemaError
-from penstock.model import TableName, TableSchema
+from penstock.model import Column, TableName, TableSchema
 from penstock.schema.foreign_keys import CascadingKey, read_cascading_keys
 from penstock.schema.live import read_live_schema
 from penstock.search.index import FieldKind
@@ -32,6 +32,12 @@ _SYSTEM_VERSIONING = (
     "SELECT COUNT(*) FROM information_schema.tables"
     " WHERE table_schema = %s AND table_name = %s AND table_type = 'SYSTEM VERSIONED'"
 )
+
+_GENERATED = (
+    "SELECT column_name FROM information_schema.columns"
+    " WHERE table_schema = %s AND table_name = %s AND generation_expression <> ''"
+)
+_LEAVES_OUT_GENERATED = 11  # MariaDB from this version on
 
 _UNIQUE_COLUMNS = (
     "SELECT index_name, column_name, sub_part FROM information_schema.statistics"
@@ -57,7 +63,12 @@ def load_graph(cursor: Any, spec: DocumentSpec, known: DocumentGraph | None = No
     if known is not None:
         unique_keys = {**known.unique_keys, **unique_keys}
     graph = replace(resolve_spec(spec, schemas, kinds, unique_keys), unique_keys=unique_keys)
-    graph = replace(graph, keeps_history=_has_system_versioning(cursor, graph.root.table.name))
+    generated = {name: _read_generated(cursor, name) for name in schemas if name not in missing}
+    if known is not None:
+        generated = {**known.generated, **generated}
+    has_history = _has_system_versioning(cursor, graph.root.table.name)
+    graph = replace(graph, keeps_history=has_history, generated=generated)
+    _check_generated(cursor, graph)
     keys = _read_all_cascading_keys(cursor, schemas, frozenset(missing))
     return LoadedGraph(with_references(graph, keys, schemas), frozenset(missing))
 
@@ -67,6 +78,32 @@ def _has_system_versioning(cursor: Any, table: TableName) -> bool:
     cursor.execute(_SYSTEM_VERSIONING, (table.schema, table.table))
     ((count,),) = cursor.fetchall()
     return bool(count)
+
+
+def _read_generated(cursor: Any, table: TableName) -> frozenset[str]:
+    """Return the columns of a table that the server computes."""
+    cursor.execute(_GENERATED, (table.schema, table.table))
+    return frozenset(str(name) for (name,) in cursor.fetchall())
+
+
+def _check_generated(cursor: Any, graph: DocumentGraph) -> None:
+    """Raise SchemaError where documents are found by a column that the server does not write to its log."""
+    named: list[tuple[TableSchema, Column]] = [(graph.root.table, column) for column in graph.root.key]
+    for node in graph.nodes:
+        named += [(node.table, column) for column in node.lower_columns]
+        if node.parent is not None and node.link is None:
+            named += [(node.parent.table, pair.upper) for pair in node.on]
+    wrong = [(table.name, column.name) for table, column in named if column.name in graph.generated.get(table.name, ())]
+    if not wrong:
+        return
+    cursor.execute("SELECT VERSION()")
+    ((version,),) = cursor.fetchall()
+    if "mariadb" in str(version).lower() and int(str(version).split(".")[0]) >= _LEAVES_OUT_GENERATED:
+        table, name = wrong[0]
+        raise SchemaError(
+            f"document '{graph.spec.index}': documents are found by {table}.{name}, which is generated, and the log of"
+            f" MariaDB {version} has no generated columns in updates and deletes: use the columns that it is made of"
+        )
 
 
 def _read_unique_keys(cursor: Any, table: TableName) -> list[tuple[str, ...]]:

@@ -139,7 +139,7 @@ def _after(columns: Sequence[Column], key: Key) -> str:
         ways += [f"{name} IN ({', '.join(later)})"] if later else []
         return " OR ".join(ways) or "FALSE"
     if column.labels:
-        name += "+0"
+        name = f"CAST({name} AS UNSIGNED)"  # `+0` would be a DOUBLE, too short for the 64 members of a SET
     return f"{name} = {number} AND {rest} OR {name} > {number}" if rest else f"{name} > {number}"
 
 

@@ -113,12 +113,6 @@ class DocumentSync:
         """Load the graph again, as the tables are now."""
         self._use(self._load_graph())
 
-    def has_documents(self) -> bool:
-        """Return whether the source has at least one searchable row, of which the transform of the spec, if it has
-        one, makes a document."""
-        size = 1 if self.graph.spec.transform is None else DOCUMENTS_PER_PAGE
-        return any(built.documents.null_count < len(built) for built in self._builder.build_pages(size))
-
     def apply_changes(self, changes: pa.Table, read_whole: Callable[[], pa.Table] | None = None) -> BatchCounts:
         """Write every document that these changes touch: as its last row image has it where that is all it depends on,
         else in the source's present state.
@@ -148,6 +142,12 @@ class DocumentSync:
         counts = BatchCounts(touched.changes, touched.unused)
         keys = self._reader.key_names
         is_rebuilt = bool(touched.statements) and self._follow_statements(touched, counts)
+        if touched.unknown and not is_rebuilt:
+            log.warning(
+                "changes may touch documents that nobody can name, all documents are compared index=%s",
+                self.graph.spec.index,
+            )
+            counts.documents, is_rebuilt = self.rebuild(touched.unknown), True
         if not is_rebuilt or self._reader.key_names == keys:
             self._write_touched(touched, counts)
         return counts
@@ -256,19 +256,27 @@ class DocumentSync:
         for keys, version in self._find_referring(touched):
             for key in keys:
                 collected[key] = max(collected.get(key, 0), version)
+            if len(collected) >= MOST_COLLECTED:
+                self._write_collected(collected, touched.routings, counts)
+                collected = {}
         self._write_collected(collected, touched.routings, counts)
 
     def _find_referring(self, touched: TouchedKeys) -> Iterator[tuple[Sequence[Key], int]]:
         """Yield the keys of documents that depend on rows by foreign keys that cascade, and add the routings that they
         have. Where the documents' own rows are such rows, those that depend on them follow."""
-        references = touched.references
         root = self.graph.root
-        pending: dict[str, int] = dict(references)
-        seen = set(references)
+        names = {column.name for column in root.key}
+        leads_to_itself = any(
+            reference.parent.name == root.table.name and {column.name for column in reference.parent_columns} == names
+            for reference in self.graph.references
+        )
+        pending: dict[str, int] = dict(touched.references)
+        seen = set(pending)
         while pending:
             version = max(pending.values())
-            keys: list[Key] = []
+            followers: dict[str, int] = {}
             for page in self._index.find_ids(REFERENCES_FIELD, list(pending)):
+                keys: list[Key] = []
                 for name, routing in zip(*(page.column(part).to_pylist() for part in ("id", "routing")), strict=True):
                     key = parse_document_id(name, root.key)
                     if key is None:
@@ -279,13 +287,12 @@ class DocumentSync:
                     keys.append(key)
                     if self.graph.routing is not None:
                         touched.routings.setdefault(key, set()).add(routing)
-            yield keys, version
-            parents = [reference for reference in self.graph.references if reference.parent.name == root.table.name]
-            names = {column.name for column in root.key}
-            follows = any({column.name for column in parent.parent_columns} == names for parent in parents)
-            followers = {reference_text(root.table.name, key) for key in keys} - seen if follows else set[str]()
-            seen |= followers
-            pending = {name: version for name in followers}  # noqa: C420 - typed
+                    text = reference_text(root.table.name, key) if leads_to_itself else ""
+                    if text and text not in seen:
+                        seen.add(text)
+                        followers[text] = version
+                yield keys, version
+            pending = followers
 
     def _write_collected(
         self, versions: Mapping[Key, int], routings: Mapping[Key, set[str | None]], counts: BatchCounts

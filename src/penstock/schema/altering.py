@@ -22,6 +22,7 @@ from penstock.schema.ddl.clause import (
     DropColumn,
     DropKey,
     DropPeriod,
+    ExchangePartition,
     PartitionToTable,
     RenameColumn,
     RenameKey,
@@ -85,7 +86,7 @@ def _is_effective(clause: Clause, table: TableDefinition) -> bool:
     """Return whether a clause changes the table: renames of the table do not, nor what IF EXISTS and IF NOT EXISTS
     cancel."""
     match clause:
-        case RenameTo() | PartitionToTable() | TableToPartition():
+        case RenameTo() | PartitionToTable() | TableToPartition() | ExchangePartition():
             return False
         case AddColumn(column, _, True):
             return table.find_column(column.name) is None

@@ -30,6 +30,7 @@ class FolderState:
     fields: dict[str, FieldKind]
     epoch: int = 0  # the highest one that it was written with
     terms: dict[str, int] = field(default_factory=dict[str, int])  # the newest one of each pipeline
+    load_id: str = ""  # of the load that has filled it
 
 
 def write_state(folder: Path, state: FolderState) -> None:
@@ -46,7 +47,7 @@ def read_state(folder: Path) -> FolderState:
         if content["format"] == _FORMAT:
             fields = {name: FieldKind(kind) for name, kind in content["fields"].items()}
             terms = {name: int(number) for name, number in content.get("terms", {}).items()}
-            return FolderState(fields, int(content.get("epoch", 0)), terms)
+            return FolderState(fields, int(content.get("epoch", 0)), terms, str(content.get("load_id", "")))
     except (OSError, _json.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise ConfigurationError(
             f"{folder} holds an index that is not Penstock's ({_FIELDS_FILE}: {error}); choose a folder of its own"

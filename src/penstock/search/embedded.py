@@ -122,6 +122,18 @@ class EmbeddedIndex:
                 self._require_term()
                 _folder.write_state(self._folder, replace(state, epoch=epoch))
 
+    def remember_load(self, load_id: str) -> None:
+        """Remember which load has filled the index."""
+        with self._lock:
+            self._get_writer(self._require_reader())
+            self._require_term()
+            _folder.write_state(self._folder, replace(_folder.read_state(self._folder), load_id=load_id))
+
+    def read_load_id(self) -> str:
+        """Return the id of the load that has filled the index; empty if none has."""
+        self._require_reader()
+        return _folder.read_state(self._folder).load_id
+
     def _claim_term(self, term: WriterTerm) -> None:
         """Remember a term as the newest of its pipeline; FencedError if the index was written in a newer one."""
         with self._lock:

@@ -104,6 +104,15 @@ class HttpIndex:
         self._require_term()
         self._schema.claim_epoch(epoch)
 
+    def remember_load(self, load_id: str) -> None:
+        """Remember in the `_meta` of the mapping which load has filled the index."""
+        self._require_term()
+        self._schema.remember_load(load_id)
+
+    def read_load_id(self) -> str:
+        """Return the id of the load that has filled the index; empty if none has."""
+        return self._schema.read_load_id()
+
     def write(self, operations: pa.Table) -> WriteReport:
         """Apply operations by bulk requests."""
         batch = admit_operations(operations)

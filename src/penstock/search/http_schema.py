@@ -108,6 +108,15 @@ class IndexSchema:
 
         self._claim(raise_epoch, f"epoch {epoch}")
 
+    def remember_load(self, load_id: str) -> None:
+        """Remember in the mapping which load has filled the index."""
+        self._claim(lambda own: {**own, "load_id": load_id}, f"load {load_id}")
+
+    def read_load_id(self) -> str:
+        """Return the id of the load that has filled the index; empty if none has."""
+        meta: dict[str, Any] = (self._load_mapping() or {}).get("_meta", {})
+        return str(meta.get("penstock", {}).get("load_id", ""))
+
     def claim_term(self, term: WriterTerm) -> None:
         """Remember a term in the mapping, as the newest of its pipeline; raise if there is a newer one."""
 

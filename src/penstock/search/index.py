@@ -120,6 +120,14 @@ class SearchIndex(Protocol):
         """
         ...
 
+    def remember_load(self, load_id: str) -> None:
+        """Remember which load has filled the index; it is forgotten when somebody deletes the index."""
+        ...
+
+    def read_load_id(self) -> str:
+        """Return the id of the load that has filled the index; empty if none has."""
+        ...
+
     def write(self, operations: pa.Table) -> WriteReport:
         """Apply a table of OPERATIONS, unique by id and routing. Whatever was not applied is in the report or raised.
 

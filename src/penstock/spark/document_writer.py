@@ -1,9 +1,12 @@
 """Builds and writes documents on Spark's executors when there are many, and in the driver when there are few."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.config import SourceSettings
@@ -20,7 +23,10 @@ from penstock.model import TableName
 from penstock.search.index import SearchIndex
 from penstock.search.writer_term import WriterTerm
 from penstock.snapshot.source_rows import SourceRows
+from penstock.spark.failure import cause_of, error_class_of
 from penstock.spark.index_target import IndexTarget
+
+T = TypeVar("T")
 
 # Documents from which on the executors are quicker than the driver alone.
 LEAST_FOR_EXECUTORS = 4_000
@@ -56,13 +62,7 @@ class ExecutorWriter:
         if len(touched) < LEAST_FOR_EXECUTORS or not self._task.target.is_shared:
             return self._local.write_documents(touched)
         parts = [touched[first : first + _DOCUMENTS_PER_TASK] for first in range(0, len(touched), _DOCUMENTS_PER_TASK)]
-        task = self._task
-        results: list[DocumentCounts] = (
-            self._spark.sparkContext.parallelize(parts, len(parts))
-            .mapPartitions(lambda some: _write_parts(task, some))
-            .collect()
-        )
-        return _sum_counts(results)
+        return self._run(_write_parts, parts)
 
     def write_operations(self, operations: pa.Table) -> DocumentCounts:
         """Write built documents here if they are few, if only this process can write to the index, or if they are too
@@ -72,12 +72,24 @@ class ExecutorWriter:
             return self._local.write_operations(operations)
         per_task = max(1, min(_DOCUMENTS_PER_TASK, count * _BYTES_PER_TASK // size_bytes))
         parts = [_serialize(part) for part in split_operations(operations, per_task)]
+        return self._run(_write_serialized, parts)
+
+    def _run(
+        self, write: Callable[[WriteTask, Iterable[T]], Iterator[DocumentCounts]], parts: Sequence[T]
+    ) -> DocumentCounts:
+        """Write parts on the executors, one task for each. An error of ours that stopped a task is raised as if it had
+        happened here: a table that was altered meanwhile is read again."""
         task = self._task
-        results: list[DocumentCounts] = (
-            self._spark.sparkContext.parallelize(parts, len(parts))
-            .mapPartitions(lambda some: _write_serialized(task, some))
-            .collect()
-        )
+        try:
+            results: list[DocumentCounts] = (
+                self._spark.sparkContext.parallelize(parts, len(parts))
+                .mapPartitions(lambda some: write(task, some))
+                .collect()
+            )
+        except (Py4JJavaError, PySparkException) as error:
+            if (kind := error_class_of(error)) is None:
+                raise
+            raise kind(cause_of(error)) from error
         return _sum_counts(results)
 
 

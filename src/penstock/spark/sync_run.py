@@ -1,6 +1,7 @@
 """One run of a sync job: load each index once, then follow the changes with Spark until told to stop."""
 
 import logging
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
@@ -128,11 +129,12 @@ class SyncRun:
         """Load an index unless it was loaded before, with a version from before the load: any later change wins."""
         name, state, say = plan.spec.index, self._state, self._say
         if name in state.loaded:
-            if not index.count() and sync.has_documents():
+            load_id = self._wait_for(index.read_load_id, f"index '{name}'")
+            if load_id is not None and load_id != state.load_id(name):
                 root = self._settings.checkpoint
                 raise ConfigurationError(
-                    f"index '{name}' is empty, but {state.file} says that it was loaded: remove the checkpoint {root}"
-                    f" and {root}{STATE_SUFFIX} to load it again"
+                    f"index '{name}' is not the one that {state.file} says was loaded: it was deleted, and is another"
+                    f" one now. Remove the checkpoint {root} and {root}{STATE_SUFFIX} to load it again"
                 )
             return
         start = state.loading_since(name) or (latest if state.has_offsets else state.start or latest)
@@ -145,7 +147,9 @@ class SyncRun:
         if counts is None:
             return
         index.refresh()
-        state.remember_loaded(name, start)
+        load_id = secrets.token_hex(8)
+        index.remember_load(load_id)
+        state.remember_loaded(name, start, load_id)
         say(f"loaded {counts.written} documents" + (f", {counts.rejected} rejected" if counts.rejected else ""))
 
     def _add_alias(self, plan: SyncPlan, index: SearchIndex) -> None:

@@ -92,11 +92,17 @@ class SyncState:
         content = self._read()
         self._write({**content, "loading": {**content.get("loading", {}), index: position.to_json()}})
 
-    def remember_loaded(self, index: str, position: Position) -> None:
-        """Persist that an index was loaded."""
+    def load_id(self, index: str) -> str:
+        """Return the id of the load that has filled an index; empty when it is not known."""
+        return self._read().get("load_ids", {}).get(index, "")
+
+    def remember_loaded(self, index: str, position: Position, load_id: str) -> None:
+        """Persist that an index was loaded, by the load with this id."""
         content = self._read()
         loading = {name: start for name, start in content.get("loading", {}).items() if name != index}
-        self._write({**content, "loading": loading, "loaded": {**self.loaded, index: str(position)}})
+        load_ids = {**content.get("load_ids", {}), index: load_id}
+        loaded = {**self.loaded, index: str(position)}
+        self._write({**content, "loading": loading, "loaded": loaded, "load_ids": load_ids})
 
     def hand_over(self, pipeline: str) -> dict[str, Any]:
         """Return the state in which another checkpoint continues this one: it resumes where this one has ended. Raises
@@ -107,7 +113,7 @@ class SyncState:
                 f"{self.file} says that the pipeline '{owner}' has this checkpoint, and this one is '{pipeline}': give"
                 " each a checkpoint of its own, or the same --name to all that share one"
             )
-        carried = {name: content[name] for name in ("loaded", "loading") if name in content}
+        carried = {name: content[name] for name in ("loaded", "loading", "load_ids") if name in content}
         start = self._find_end()
         return {"pipeline": pipeline, **carried, **({} if start is None else {"start": start})}
 

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
+from _pytest.logging import LogCaptureFixture
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.document import DocumentSync, LocalWriter, TouchedDocument
 from penstock.document import sync as sync_module
 from penstock.document import write as write_module
-from penstock.errors import SchemaError, SinkRejectedError
+from penstock.errors import SinkRejectedError
 from penstock.model import Sequence, TableName
 from penstock.search.index import Rejection
 from tests.support.document_shop import (
@@ -60,14 +61,26 @@ def test_images_without_a_column_that_documents_depend_on_now_are_read_whole(sho
     shop.insert_orders(1)
     line = {"order_id": 1, "position": 1, "quantity": 2, "product_id": 1}
     narrow, whole = ({name: line[name] for name in ("position", "quantity")}, line)
-    with pytest.raises(SchemaError, match="order_id"):
-        shop.sync.apply_changes(batch(change(LINE, 10, after=narrow)))
+    assert shop.sync.apply_changes(batch(change(LINE, 10, after=narrow))).documents.total == 0, "the ALTER is to come"
     loads = shop.loads
     counts = shop.sync.apply_changes(
         batch(change(LINE, 10, after=narrow)), lambda: batch(change(LINE, 10, after=whole))
     )
     assert (counts.documents.written, shop.index.versions) == (1, {"1": 10})
     assert shop.loads == loads + 1
+
+
+def test_rows_that_nobody_can_place_have_all_documents_compared(shop: MemorySync, caplog: LogCaptureFixture) -> None:
+    """As rows of a table below the root are logged with binlog_row_image=MINIMAL."""
+    shop.insert_orders(1, 2)
+    shop.sync.load_all(5)
+    minimal = {**change(LINE, 10, {"position": 1}, {"quantity": 2}), "_absent": ["order_id", "product_id"]}
+    with caplog.at_level("WARNING"):
+        counts = shop.sync.apply_changes(batch(minimal, change(ORDERS, 12, after=order(2))))
+    assert shop.index.versions == {"1": 10, "2": 12}
+    assert counts.documents.written == 3
+    assert "without the column order_id" in caplog.text
+    assert "all documents are compared index=orders" in caplog.text
 
 
 def test_each_document_is_built_once_however_many_changes_touched_it(shop: MemorySync) -> None:
@@ -233,15 +246,6 @@ def test_the_first_load_reads_every_page_and_later_changes_win(
     assert seen == [10, 20, 25]
     assert shop.index.documents["7"] == {"number": "newer"}
     assert shop.index.versions["8"] == 3
-
-
-def test_whether_there_is_anything_to_load(shop: MemorySync) -> None:
-    assert not shop.sync.has_documents()
-    shop.insert_orders(1)
-    shop.rows.execute("UPDATE shop.orders SET state = 'draft'")
-    assert not shop.sync.has_documents()
-    shop.insert_orders(2)
-    assert shop.sync.has_documents()
 
 
 def test_a_changed_routing_is_a_delete_and_a_document() -> None:

@@ -220,14 +220,6 @@ def test_letters_and_their_limit(open_shop: OpenShop, tmp_path: Path) -> None:
             shop.sync.load_all(15)
 
 
-def test_an_index_of_which_the_function_hides_all_has_no_documents(open_shop: OpenShop) -> None:
-    shop = open_shop(HOOK.replace("if customer and", "if document['number'] != 'N3' or customer and"))
-    shop.insert_orders(1, 2)
-    assert not shop.sync.has_documents()
-    shop.insert_orders(3)
-    assert shop.sync.has_documents()
-
-
 def test_references_outlive_a_function_that_does_not_know_them(open_shop: OpenShop, tmp_path: Path) -> None:
     shop = open_shop()
     key = CascadingKey(ORDERS, ("customer_id",), CUSTOMER, ("id",), follows_deletes=True, follows_updates=True)

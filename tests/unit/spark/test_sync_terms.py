@@ -42,14 +42,14 @@ def test_the_first_term_begins_with_nothing(root: Path) -> None:
 def test_the_next_one_resumes_after_the_last_batch_that_is_done(root: Path) -> None:
     before = SyncState(begin_term(root, "orders", 1))
     before.remember_start(START)
-    before.remember_loaded("orders", START)
+    before.remember_loaded("orders", START, "7f")
     folder, start = before.open_stream("shop[.]orders")
     assert (folder, start) == (root / "term-1", START.to_json())
     done = {"epoch": 0, "file": "binlog.000001", "offset": 900, "log": "1:17", "filter": "shop[.]orders"}
     write_batch(folder, 0, done)
     write_batch(folder, 1, done | {"offset": 1500}, is_done=False)
     state = SyncState(begin_term(root, "orders", 2))
-    assert state.loaded == {"orders": str(START)}
+    assert (state.loaded, state.load_id("orders")) == ({"orders": str(START)}, "7f")
     assert state.start == Position("binlog.000001", 900)
     # The identity of the log is carried along, so that a log of the same name from elsewhere is refused.
     assert state.open_stream("other") == (
@@ -72,7 +72,7 @@ def test_what_a_frozen_process_writes_late_counts_for_nobody(root: Path) -> None
     frozen.remember_start(START)
     frozen.remember_loading("orders", START)
     state = SyncState(begin_term(root, "orders", 2))
-    frozen.remember_loaded("orders", START)
+    frozen.remember_loaded("orders", START, "7f")
     write_batch(frozen.open_stream("t")[0], 0, {"file": "binlog.000001", "offset": 900})
     assert find_newest_term(root) == 2
     assert (state.loaded, state.loading_since("orders"), state.start) == ({}, START, START)
@@ -128,7 +128,7 @@ def test_the_load_of_an_index_that_was_added_begins_again_where_it_began(root: P
     state.remember_loading("customers", later)
     state = SyncState(begin_term(root, "orders", 2))
     assert state.loading_since("customers") == later
-    state.remember_loaded("customers", later)
+    state.remember_loaded("customers", later, "80")
     assert state.loading_since("customers") is None
     assert state.loaded == {"customers": str(later)}
 

@@ -15,6 +15,7 @@ from penstock.schema.ddl.clause import (
     DropColumn,
     DropKey,
     DropPeriod,
+    ExchangePartition,
     PartitionToTable,
     RebuildTable,
     RenameColumn,
@@ -320,7 +321,14 @@ def _read_other(reader: TokenReader) -> list[Clause]:
         reader.expect(word, "TABLESPACE")
     elif word in ("WITH", "WITHOUT") and second == "VALIDATION":
         reader.expect(word, "VALIDATION")
-    elif (word in _PARTITION_WORK and second == "PARTITION") or word in ("PARTITION", "EXCHANGE"):
+    elif word == "EXCHANGE":
+        reader.expect("EXCHANGE", "PARTITION")
+        reader.read_name()
+        reader.expect("WITH", "TABLE")
+        name = reader.read_table()
+        reader.skip_rest()
+        return [ExchangePartition(name)]
+    elif (word in _PARTITION_WORK and second == "PARTITION") or word == "PARTITION":
         reader.skip_rest()  # comes last, and has commas of its own
     elif word in ("REMOVE", "UPGRADE") and second == "PARTITIONING":
         reader.expect(word, "PARTITIONING")

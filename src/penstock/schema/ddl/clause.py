@@ -148,10 +148,17 @@ class TableToPartition:
     name: TableName
 
 
+@dataclass(frozen=True, slots=True)
+class ExchangePartition:
+    """The clause EXCHANGE PARTITION: swaps the rows of a partition with those of a table of the same columns."""
+
+    name: TableName
+
+
 Clause = (
     AddColumn | ChangeColumn | RenameColumn | DropColumn | SetColumnVisibility | AddKey | DropKey | RenameKey
     | ConvertCharset | SetOptions | RebuildTable | RenameTo | AddPeriod | DropPeriod | SetVersioning
-    | PartitionToTable | TableToPartition
+    | PartitionToTable | TableToPartition | ExchangePartition
 )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from penstock.model import TableName
-from penstock.schema.ddl.clause import AlterTable, PartitionToTable, RenameTo, TableToPartition
+from penstock.schema.ddl.clause import AlterTable, ExchangePartition, PartitionToTable, RenameTo, TableToPartition
 from penstock.schema.ddl.create import CreateTable
 from penstock.schema.ddl.kind import StatementKind
 from penstock.schema.ddl.problem import DdlError
@@ -59,7 +59,7 @@ def _iterate_changed_tables(statement: Statement) -> Iterator[TableName]:
             yield statement.name
         case AlterTable():
             yield statement.name
-            others = (RenameTo, PartitionToTable, TableToPartition)
+            others = (RenameTo, PartitionToTable, TableToPartition, ExchangePartition)
             yield from (clause.name for clause in statement.clauses if isinstance(clause, others))
         case DropTables():
             yield from statement.names

@@ -1,0 +1,65 @@
+"""The first load of an index, and what is said of an index that was loaded before."""
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.document.write import DocumentTotals
+from penstock.errors import ConfigurationError
+from penstock.model import Position
+from penstock.spark.sync_run import SyncRun
+from penstock.spark.sync_terms import SyncTerm
+
+START = Position("binlog.000001", 4)
+PLAN: Any = SimpleNamespace(spec=SimpleNamespace(index="product"))
+
+
+class LoadedIndex:
+    """An index that remembers its load, and has no documents."""
+
+    def __init__(self) -> None:
+        self.load_id = ""
+
+    def refresh(self) -> None:
+        pass
+
+    def remember_load(self, load_id: str) -> None:
+        self.load_id = load_id
+
+    def read_load_id(self) -> str:
+        return self.load_id
+
+
+class CountedLoads:
+    def __init__(self) -> None:
+        self.loads = 0
+
+    def load_all(self, *_: Any) -> DocumentTotals:
+        self.loads += 1
+        return DocumentTotals()
+
+
+def open_run(folder: Path) -> SyncRun:
+    settings = SimpleNamespace(checkpoint=folder)
+    job: Any = SimpleNamespace(settings=settings, plans=[])
+    output: Any = SimpleNamespace(tell=lambda _: None)
+    return SyncRun(job, SyncTerm(folder, threading.Event()), output)
+
+
+def test_an_index_that_was_empty_when_it_was_loaded_is_followed_after_a_restart(tmp_path: Path) -> None:
+    index, sync = LoadedIndex(), CountedLoads()
+    for _ in range(3):
+        open_run(tmp_path / "checkpoint")._load_once(PLAN, sync, index, START)  # type: ignore[arg-type]
+    assert sync.loads == 1
+
+
+def test_an_index_that_was_deleted_and_made_again_is_refused_each_time(tmp_path: Path) -> None:
+    sync = CountedLoads()
+    open_run(tmp_path / "checkpoint")._load_once(PLAN, sync, LoadedIndex(), START)  # type: ignore[arg-type]
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match=r"'product' is not the one that .*\.begin\.json says was loaded"):
+            open_run(tmp_path / "checkpoint")._load_once(PLAN, sync, LoadedIndex(), START)  # type: ignore[arg-type]
+    assert sync.loads == 1
