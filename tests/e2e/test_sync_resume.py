@@ -63,7 +63,7 @@ def test_a_load_that_was_killed_begins_at_the_same_position_again(
             output = second.communicate(timeout=60)[0]
     assert second.returncode == 0, output
 
-    for gone, message in ((checkpoint, "no checkpoint says"), (index, "is empty")):
+    for gone, message in ((checkpoint, "no checkpoint says"), (index, "is not the one that")):
         kept = gone.with_name("kept")
         gone.rename(kept)
         begin = checkpoint.with_name("checkpoint.begin.json")
