@@ -146,9 +146,9 @@ class SyncRun:
         )
         if counts is None:
             return
-        index.refresh()
         load_id = secrets.token_hex(8)
-        index.remember_load(load_id)
+        if self._wait_for(lambda: _finish_load(index, load_id), f"index '{name}'") is None:
+            return
         state.remember_loaded(name, start, load_id)
         say(f"loaded {counts.written} documents" + (f", {counts.rejected} rejected" if counts.rejected else ""))
 
@@ -236,6 +236,13 @@ def _stop_query(query: Any) -> None:
         query.stop()
     except Exception as error:  # noqa: BLE001 - Spark has no class of its own for this
         log.warning("stream did not end in time, its batch will run again reason=%s", cause_of(error))
+
+
+def _finish_load(index: SearchIndex, load_id: str) -> bool:
+    """Make a load searchable, and let the index remember it."""
+    index.refresh()
+    index.remember_load(load_id)
+    return True
 
 
 def _check_empty(index: SearchIndex, name: str) -> None:

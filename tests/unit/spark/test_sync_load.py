@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.document.write import DocumentTotals
-from penstock.errors import ConfigurationError
+from penstock.errors import ConfigurationError, SinkUnavailableError
 from penstock.model import Position
 from penstock.spark.sync_run import SyncRun
 from penstock.spark.sync_terms import SyncTerm
@@ -20,11 +20,13 @@ PLAN: Any = SimpleNamespace(spec=SimpleNamespace(index="product"))
 class LoadedIndex:
     """An index that remembers its load, and has no documents."""
 
-    def __init__(self) -> None:
-        self.load_id = ""
+    def __init__(self, failures: int = 0) -> None:
+        self.load_id, self._failures = "", failures
 
     def refresh(self) -> None:
-        pass
+        if self._failures:
+            self._failures -= 1
+            raise SinkUnavailableError("it restarts")
 
     def remember_load(self, load_id: str) -> None:
         self.load_id = load_id
@@ -53,6 +55,14 @@ def test_an_index_that_was_empty_when_it_was_loaded_is_followed_after_a_restart(
     index, sync = LoadedIndex(), CountedLoads()
     for _ in range(3):
         open_run(tmp_path / "checkpoint")._load_once(PLAN, sync, index, START)  # type: ignore[arg-type]
+    assert sync.loads == 1
+
+
+def test_an_index_that_is_away_when_its_load_ends_is_waited_for(tmp_path: Path) -> None:
+    index, sync = LoadedIndex(failures=1), CountedLoads()
+    run = open_run(tmp_path / "checkpoint")
+    run._load_once(PLAN, sync, index, START)  # type: ignore[arg-type]
+    assert index.load_id == run._state.load_id("product") != ""
     assert sync.loads == 1
 
 
