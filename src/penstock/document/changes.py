@@ -68,6 +68,7 @@ class ChangeReader:
         self.graph = graph
         self.lookups: list[RootLookup] = find_lookups(graph)
         self._used = graph.used_columns
+        self._has_conditions_on_references = graph.has_conditions_on_references
         self._parents: dict[TableName, set[tuple[Column, ...]]] = {}
         for reference in graph.references:
             self._parents.setdefault(reference.parent.name, set()).add(reference.parent_columns)
@@ -79,10 +80,13 @@ class ChangeReader:
         return [tuple(column.name for column in key) for key in keys]
 
     def read_changes(self, changes: pa.Table, *, skips_unfit: bool = False) -> TouchedKeys:
-        """Return what changes, in the columns of CHANGE_COLUMNS, touch. A row without a key column, or with a value of
-        another type than that has now, is an error. With `skips_unfit` it is skipped: the statement that renamed the
-        column, or changed its type, is behind it in the log, and has all documents compared. Where its image is not a
-        whole one there is no such statement, and what it touches is unknown."""
+        """Return what changes, in the columns of CHANGE_COLUMNS, touch.
+
+        A row without a key column, or with a value of another type than that has now, is an error. With `skips_unfit`
+        it is skipped: the statement that added or renamed the column, or changed its type, comes later in the log, and
+        has all documents compared. For an image without all columns (`binlog_row_image=MINIMAL`) there is no such
+        statement: what it touches is unknown.
+        """
         touched = TouchedKeys()
         names = changes.column("_table")
         for name, table in self.graph.tables.items():
@@ -153,7 +157,7 @@ class ChangeReader:
                     text = reference_text(table.name, key)
                     touched.references[text] = max(touched.references.get(text, 0), sequence)
             is_gone = before is not None and keys[0] is not None and keys[0] != keys[1]
-            if is_gone and (after is not None or self.graph.has_conditions_on_references):
+            if is_gone and (after is not None or self._has_conditions_on_references):
                 touched.unknown = max(touched.unknown, sequence)
 
     def _read_statements(self, changes: pa.Table, touched: TouchedKeys) -> None:

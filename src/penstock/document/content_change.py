@@ -3,13 +3,13 @@
 | statement                                                        | rows of the table                       |
 |------------------------------------------------------------------|-----------------------------------------|
 | TRUNCATE, DROP, RENAME, CREATE, DROP DATABASE                    | may be others now                       |
-| ALTER … MODIFY, CHANGE, DROP, RENAME COLUMN of or to one in use  | may have other values now               |
+| ALTER … ADD, MODIFY, CHANGE, DROP, RENAME of or to one in use    | may have other values now               |
 | ALTER … CONVERT TO CHARACTER SET, RENAME TO                      | the same                                |
 | ALTER … DROP, TRUNCATE, EXCHANGE, IMPORT, CONVERT PARTITION      | may be others now                       |
 | ALTER … ADD, DROP FOREIGN KEY; DROP CONSTRAINT                   | may change without a row in the log     |
 | ALTER … ADD, DROP PRIMARY KEY                                    | may have other ids now                  |
 | ALTER … ADD, DROP SYSTEM VERSIONING; ALTER IGNORE                | may be others now                       |
-| ALTER … ADD COLUMN, indexes, options, other columns              | are the same to a document              |
+| ALTER … indexes, options, other columns                          | are the same to a document              |
 | CREATE TABLE IF NOT EXISTS of a table that is there              | are the same                            |
 | what cannot be read                                              | may be others now                       |
 """
@@ -21,6 +21,7 @@ from penstock.document.changes import TableStatement
 from penstock.model import TableName
 from penstock.schema.ddl import DdlError, StatementKind, classify_statement_text, parse_statement
 from penstock.schema.ddl.clause import (
+    AddColumn,
     AddKey,
     AlterTable,
     ChangeColumn,
@@ -34,6 +35,7 @@ from penstock.schema.ddl.clause import (
     SetVersioning,
     TableToPartition,
 )
+from penstock.schema.ddl.column import ColumnSpec
 from penstock.schema.ddl.create import CreateTable
 from penstock.schema.ddl.key import KeyKind, KeySpec
 from penstock.schema.ddl.statement import DropDatabase, DropTables, RenameTables, Statement, TruncateTable
@@ -110,7 +112,7 @@ def _altered(parsed: AlterTable, used: frozenset[str]) -> set[TableName]:
             case RenameColumn(old=old, new=new):
                 if {old.casefold(), new.casefold()} & folded:
                     tables.add(parsed.name)
-            case DropColumn(name=name):
+            case AddColumn(column=ColumnSpec(name=name)) | DropColumn(name=name):
                 if name.casefold() in folded:
                     tables.add(parsed.name)
             case (

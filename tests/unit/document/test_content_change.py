@@ -71,6 +71,7 @@ STATEMENTS = [
     ("ALTER TABLE orders CHANGE nr number VARCHAR(20)", {ORDERS}),
     ("ALTER TABLE orders RENAME COLUMN nr TO Number", {ORDERS}),
     ("ALTER TABLE orders RENAME COLUMN nr TO note", set()),
+    ("ALTER TABLE orders ADD COLUMN number VARCHAR(20) AFTER id", {ORDERS}),
     ("ALTER TABLE other EXCHANGE PARTITION p0 WITH TABLE customer", {CUSTOMER}),
     ("ALTER TABLE orders DISCARD TABLESPACE", {ORDERS}),
     ("ALTER TABLE orders IMPORT TABLESPACE", {ORDERS}),
