@@ -2,11 +2,17 @@
 `search_contract`, with one shard or several.
 """
 
+import pyarrow as pa
 import pytest
 
 from penstock.errors import ConfigurationError
 from penstock.search import SearchIndex, WriteReport
 from tests.support.search_contract import CHAIR, LAMP, contents, listed, table, write
+
+
+def listed_documents(page: pa.Table) -> list[tuple[str, int, str | None, str]]:
+    """Return the documents of a table as tuples, in the order of their ids."""
+    return sorted(tuple(row.values()) for row in page.to_pylist())
 
 
 class RoutingContract:
@@ -67,6 +73,23 @@ class RoutingContract:
         assert listed(index.find_ids("sku", values)) == expected
         many = [f"x{row}" for row in range(70_000)] + values
         assert listed(index.find_ids("sku", many)) == expected
+
+    def test_documents_are_scanned_as_they_were_written(self, index: SearchIndex) -> None:
+        texts = {f"k{row}": f'{{ "price": {row}.500,"sku":"ü\\n{row}" }}' for row in range(2_500)}
+        index.write(table(*((key, 7, text, "fr" if key < "k2" else None) for key, text in texts.items())))
+        expected = sorted((key, 7, "fr" if key < "k2" else None, text) for key, text in texts.items())
+        pages = list(index.scan_documents())
+        assert sorted(row for page in pages for row in listed_documents(page)) == expected
+        parts = [[row for page in index.scan_documents(part, 3) for row in listed_documents(page)] for part in range(3)]
+        assert all(parts)
+        assert sorted(row for part in parts for row in part) == expected
+
+    def test_documents_are_read_as_last_written(self, index: SearchIndex) -> None:
+        index.write(table(("a", 1, '{"stock": 1}', "fr"), ("b", 1, '{"stock": 2}'), ("gone", 1, '{"stock": 3}')))
+        index.write(table(("b", 2, '{"stock":  4.0}'), ("gone", 2, None)))  # nothing is refreshed
+        rows = index.read_documents([("a", "fr"), ("b", None), ("gone", None), ("never", None)])
+        assert listed_documents(rows) == [("a", 1, "fr", '{"stock": 1}'), ("b", 2, None, '{"stock":  4.0}')]
+        assert listed_documents(index.read_documents([])) == []
 
     def test_ids_are_found_by_the_values_of_a_field(self, index: SearchIndex) -> None:
         index.write(table(("lamp", 3, LAMP, "fr"), ("chair", 4, CHAIR), ("gone", 5, LAMP)))

@@ -16,7 +16,7 @@ from penstock.errors import SinkError
 from penstock.search import _json
 from penstock.search._tantivy import TantivySchema, tantivy
 from penstock.search.fields import check_exact_field
-from penstock.search.index import DOCUMENT_IDS, DOCUMENTS, FieldKind, Hit
+from penstock.search.index import DOCUMENT_IDS, DOCUMENTS, STORED_DOCUMENTS, FieldKind, Hit
 from penstock.search.question import parse_question
 
 UNSEEN = -1  # below every version
@@ -71,20 +71,30 @@ class IndexReader:
         """Return all documents that are not deleted; addresses are found at once, documents are read and packed page by
         page.
         """
-        batches: list[pa.RecordBatch] = []
         with self._translate_errors():
             searcher = self.index.searcher()
             hits = searcher.search(self.layout.query_living(), max(1, searcher.num_docs), count=False).hits
-            for start in range(0, len(hits), _PAGE):
-                addresses = [address for _, address in hits[start : start + _PAGE]]
-                page = [searcher.doc(address) for address in addresses]
-                columns = [
-                    pa.array([stored.get_first("_id") for stored in page], pa.string()),
-                    pa.array(searcher.fast_field_values("_version", addresses), pa.int64()),
-                    pa.array([stored.get_first("_source") for stored in page], pa.binary()).cast(pa.string()),
-                ]
-                batches.append(pa.record_batch(columns, schema=DOCUMENTS))
-        return pa.Table.from_batches(batches, DOCUMENTS)
+            pages = [_stored_table(searcher, hits[start : start + _PAGE]) for start in range(0, len(hits), _PAGE)]
+        return pa.concat_tables([DOCUMENTS.empty_table(), *(page.select(DOCUMENTS.names) for page in pages)])
+
+    def scan_documents(self, part: int, parts: int) -> Iterator[pa.Table]:
+        """Yield the documents that are not deleted, or one of several parts of them, page by page."""
+        searcher, living = self.index.searcher(), self.layout.query_living()
+        with self._translate_errors():
+            pages = parts * max(1, -(-_count_matches(searcher, living) // (_IDS_PER_PAGE * parts)))
+            for number in range(part * pages // parts, (part + 1) * pages // parts):
+                page = self.layout.query_both(living, self.layout.query_slice(number, pages))
+                if count := _count_matches(searcher, page):
+                    yield _stored_table(searcher, searcher.search(page, count, count=False).hits)
+
+    def read_documents(self, keys: list[str]) -> pa.Table:
+        """Return the documents with these ids that are not deleted."""
+        if not keys:
+            return STORED_DOCUMENTS.empty_table()
+        searcher = self.index.searcher()
+        with self._translate_errors():
+            query = self.layout.query_living(self.layout.query_ids(keys))
+            return _stored_table(searcher, searcher.search(query, len(keys), count=False).hits)
 
     def scan_ids(self) -> Iterator[pa.Table]:
         """Yield id, version and routing of all documents that are not deleted, page by page."""
@@ -138,6 +148,19 @@ class IndexReader:
             yield
         except (ValueError, OSError) as error:
             raise SinkError(f"the index in {self._folder} cannot be read: {error}") from error
+
+
+def _stored_table(searcher: tantivy.Searcher, hits: Sequence[tuple[float, Any]]) -> pa.Table:
+    """Return the documents at the addresses that a search found."""
+    addresses = [address for _, address in hits]
+    page = [searcher.doc(address) for address in addresses]
+    columns = [
+        pa.array([stored.get_first("_id") for stored in page], pa.string()),
+        pa.array(searcher.fast_field_values("_version", addresses), pa.int64()),
+        pa.array([stored.get_first("_routing") for stored in page], pa.binary()).cast(pa.string()),
+        pa.array([stored.get_first("_source") for stored in page], pa.binary()).cast(pa.string()),
+    ]
+    return pa.Table.from_arrays(columns, schema=STORED_DOCUMENTS)
 
 
 def _ids_table(searcher: tantivy.Searcher, hits: Sequence[tuple[float, Any]]) -> pa.Table:

@@ -176,6 +176,13 @@ class DeadLetters:
         rows = self._read(f"SELECT {_COLUMNS} FROM letter WHERE number = ?", (number,))
         return _to_letter(rows[0]) if rows else None
 
+    def find(self, index: str, id: str) -> DeadLetter | None:  # noqa: A002 - the word of both products
+        """Return the newest letter about a document; None if there is none."""
+        rows = self._read(
+            f"SELECT {_COLUMNS} FROM letter WHERE index_name = ? AND id = ? ORDER BY version DESC LIMIT 1", (index, id)
+        )
+        return _to_letter(rows[0]) if rows else None
+
     def count(self, index: str | None = None) -> int:
         """Return how many dead letters there are, of one index or of all."""
         condition = "" if index is None else " WHERE index_name = ?"

@@ -188,6 +188,16 @@ class EmbeddedIndex:
         self.refresh()
         return self._require_reader().scan_ids()
 
+    def scan_documents(self, part: int = 0, parts: int = 1) -> Iterator[pa.Table]:
+        """Yield all documents, or one of several parts, page by page."""
+        self.refresh()
+        return self._require_reader().scan_documents(part, parts)
+
+    def read_documents(self, wanted: Sequence[tuple[str, str | None]]) -> pa.Table:
+        """Return the documents with these ids, whatever their routings."""
+        self.refresh()
+        return self._require_reader().read_documents(sorted({name for name, _ in wanted}))
+
     def find_ids(self, field: str, values: Sequence[str]) -> Iterator[pa.Table]:
         """Yield id, version and routing of every document whose field has one of these values."""
         self.refresh()

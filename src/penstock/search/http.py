@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from penstock.errors import ConfigurationError
 from penstock.search import _json, bulk, dsl
 from penstock.search.bulk import BulkOutcome
-from penstock.search.delivery import BulkSender, HttpResponse, RetryClock, RetryPolicy, refusal_error
+from penstock.search.delivery import BulkSender, HttpResponse, RetryClock, RetryPolicy
 from penstock.search.fields import check_exact_field
 from penstock.search.http_requests import HttpTransport, IndexRequests
 from penstock.search.http_schema import IndexSchema
 from penstock.search.index import DOCUMENTS, FieldKind, Hit, IndexLayout, WriteReport
 from penstock.search.operation import AdmittedOperations, admit_operations
 from penstock.search.question import parse_question
+from penstock.search.search_page import stored_table
 from penstock.search.transport import PooledTransport
 from penstock.search.writer_term import WriterTerm
 
@@ -151,11 +152,8 @@ class HttpIndex:
 
     def get(self, id: str, routing: str | None = None) -> dict[str, Any] | None:  # noqa: A002 - the word of both products
         """Return the document with this id and routing; None if there is none."""
-        wanted = {"_id": id} | ({"routing": routing} if routing else {})
-        (document,) = self._requests.request_json("POST", "/_mget", {"docs": [wanted]})["docs"]
-        if "error" in document:
-            raise refusal_error(self._where, bulk.read_failure(404, document["error"]))
-        return document["_source"] if document["found"] else None
+        documents = self._requests.fetch_documents([(id, routing)])
+        return _json.loads(bytes(documents[0].source)) if documents else None
 
     def count(self) -> int:
         """Return how many documents are visible to searches now, that is since the last refresh."""
@@ -163,18 +161,19 @@ class HttpIndex:
 
     def documents(self) -> pa.Table:
         """Return all documents as a table."""
-        batches = [
-            pa.record_batch(
-                [
-                    pa.array([hit["_id"] for hit in page], pa.string()),
-                    pa.array([hit["_version"] for hit in page], pa.int64()),
-                    pa.array([_json.dumps(hit["_source"]) for hit in page], pa.binary()).cast(pa.string()),
-                ],
-                schema=DOCUMENTS,
-            )
-            for page in self._requests.scroll_pages({"size": _PAGE})
-        ]
-        return pa.Table.from_batches(batches, DOCUMENTS)
+        pages = [stored_table(page).select(DOCUMENTS.names) for page in self._requests.scroll_pages({"size": _PAGE})]
+        return pa.concat_tables([DOCUMENTS.empty_table(), *pages])
+
+    def scan_documents(self, part: int = 0, parts: int = 1) -> Iterator[pa.Table]:
+        """Yield all documents, or one of several parts, page by page."""
+        self.refresh()
+        chosen = {"slice": {"id": part, "max": parts}} if parts > 1 else {}
+        for page in self._requests.scroll_pages({"size": _PAGE, **chosen}):
+            yield stored_table(page)
+
+    def read_documents(self, wanted: Sequence[tuple[str, str | None]]) -> pa.Table:
+        """Return the documents with these ids and routings, by a multi-get."""
+        return stored_table(self._requests.fetch_documents(wanted) if wanted else [])
 
     def scan_ids(self) -> Iterator[pa.Table]:
         """Yield id, version and routing of every document, page by page."""

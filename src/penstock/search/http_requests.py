@@ -3,7 +3,7 @@
 Invariant: an answer is checked before it is read; what the server cannot do now is a SinkUnavailableError.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from penstock.search import _json, bulk
 from penstock.search.bulk import BulkOutcome
 from penstock.search.delivery import HttpResponse, refusal_error
 from penstock.search.index import DOCUMENT_IDS
+from penstock.search.search_page import SearchPage, StoredHit, decode_multi_get, decode_page, stored_table
 
 _IDS_PER_PAGE = 5000
 _SCROLL = "10m"  # between two pages, while the caller works with one
@@ -62,37 +63,47 @@ class IndexRequests:
     def scroll_ids(self, query: dict[str, Any]) -> Iterator[pa.Table]:
         """Yield id, version and routing of the documents that a query finds, page by page."""
         for page in self.scroll_pages({"size": _IDS_PER_PAGE, "query": query, "_source": False}):
-            columns = [
-                pa.array([hit["_id"] for hit in page], pa.string()),
-                pa.array([hit["_version"] for hit in page], pa.int64()),
-                pa.array([hit.get("_routing") for hit in page], pa.string()),
-            ]
-            yield pa.Table.from_arrays(columns, schema=DOCUMENT_IDS)
+            yield stored_table(page).select(DOCUMENT_IDS.names)
 
-    def scroll_pages(self, request: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
+    def scroll_pages(self, request: dict[str, Any]) -> Iterator[list[StoredHit]]:
         """Yield what a search request finds in one consistent view, page by page. Scroll is the only way that both
         products spell alike.
         """
         start = f"/_search?scroll={_SCROLL}&allow_partial_search_results=false"
-        answer = self.request_json("POST", start, {**request, "sort": ["_doc"], "version": True})
+        body = _json.dumps({**request, "sort": ["_doc"], "version": True})
+        answer = self._read_page(self.request("POST", start, body))
+        scroll_id = answer.scroll_id
         try:
-            while page := self._read_hits(answer):
+            while page := answer.hits.hits:
                 yield page
-                answer = self._request_scroll("POST", {"scroll": _SCROLL, "scroll_id": answer["_scroll_id"]})
+                answer = self._read_page(self._request_scroll("POST", {"scroll": _SCROLL, "scroll_id": scroll_id}))
+                scroll_id = answer.scroll_id
         finally:
             with suppress(SinkError):  # the server forgets it by itself
-                self._request_scroll("DELETE", {"scroll_id": [answer["_scroll_id"]]})
+                self._request_scroll("DELETE", {"scroll_id": [scroll_id]})
 
-    def _request_scroll(self, method: str, request: dict[str, Any]) -> Any:
+    def fetch_documents(self, wanted: Sequence[tuple[str, str | None]]) -> list[StoredHit]:
+        """Return the documents with these ids and routings as last written; those that do not exist are left out."""
+        docs = [{"_id": name} | ({"routing": routing} if routing else {}) for name, routing in wanted]
+        answer = self.request("POST", "/_mget", _json.dumps({"docs": docs}))
+        self.check_answer(answer)
+        fetched = decode_multi_get(answer.content).docs
+        failed = next((document for document in fetched if bytes(document.error)), None)
+        if failed is not None:
+            raise refusal_error(self.where, bulk.read_failure(404, _json.loads(bytes(failed.error))))
+        return [document for document in fetched if document.exists]
+
+    def _request_scroll(self, method: str, request: dict[str, Any]) -> HttpResponse:
         """Send a request about a scroll, which belongs to no index; sent twice, it would skip a page."""
-        body = _json.dumps(request)
-        return self._read_json(self.transport.request(method, "/_search/scroll", body, is_repeatable=False))
+        return self.transport.request(method, "/_search/scroll", _json.dumps(request), is_repeatable=False)
 
-    def _read_hits(self, answer: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the hits of a page, or raise if a shard did not answer: the page would lack its documents."""
-        if answer["_shards"]["failed"]:
-            raise SinkUnavailableError(f"{self.where} cannot be listed now: {answer['_shards']}")
-        return answer["hits"]["hits"]
+    def _read_page(self, answer: HttpResponse) -> SearchPage:
+        """Return a page of a scroll, or raise if a shard did not answer: the page would lack its documents."""
+        self.check_answer(answer)
+        page = decode_page(answer.content)
+        if page.shards.failed:
+            raise SinkUnavailableError(f"{self.where} cannot be listed now: {page.shards.failed} shards did not answer")
+        return page
 
     def _read_json(self, answer: HttpResponse) -> Any:
         """Return the JSON of an answer, or raise the error that it describes."""

@@ -39,6 +39,9 @@ DOCUMENT_IDS = pa.schema(
     ]
 )
 
+# What `SearchIndex.scan_documents` yields, and `SearchIndex.read_documents` returns: each text as it was written.
+STORED_DOCUMENTS = pa.schema([*DOCUMENT_IDS, pa.field("document", pa.string(), nullable=False)])
+
 
 class FieldKind(StrEnum):
     """The way in which a field of the document is searched; fields that are not declared are kept but not searched."""
@@ -161,6 +164,18 @@ class SearchIndex(Protocol):
     def scan_ids(self) -> Iterator[pa.Table]:
         """Yield id, version and routing of every document written before the call, as tables of DOCUMENT_IDS in no
         particular order; memory does not grow with the index.
+        """
+        ...
+
+    def scan_documents(self, part: int = 0, parts: int = 1) -> Iterator[pa.Table]:
+        """Yield every document written before the call, as tables of STORED_DOCUMENTS in no particular order, or one
+        of several parts of about the same size; memory does not grow with the index.
+        """
+        ...
+
+    def read_documents(self, wanted: Sequence[tuple[str, str | None]]) -> pa.Table:
+        """Return the documents with these ids and routings as last written, searchable or not, as a table of
+        STORED_DOCUMENTS; those that do not exist are left out.
         """
         ...
 
