@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from penstock.config import InstanceSettings, ServerSettings
+from penstock.search import OPERATIONS
 from penstock.search.embedded import EmbeddedIndex
 from penstock.server import Server
 from penstock.testing import free_port
@@ -55,6 +57,14 @@ def documents(folder: Path) -> dict[str, Any]:
     return dict(zip(table.column("id").to_pylist(), texts, strict=True))
 
 
+def damage(folder: Path, name: str) -> None:
+    """Delete a document behind the back of sync."""
+    with EmbeddedIndex.open(folder) as index:
+        version = index.read_documents([(name, None)]).column("version")[0].as_py()
+        columns = {"id": [name], "version": [version], "document": [None], "routing": [None]}
+        assert index.write(pa.Table.from_pydict(columns, OPERATIONS)).deleted == 1
+
+
 @pytest.mark.mariadb
 @pytest.mark.timeout(400)
 def test_sync_waits_retries_and_follows(private_server: Callable[..., Any], tmp_path: Path) -> None:
@@ -76,6 +86,11 @@ def test_sync_waits_retries_and_follows(private_server: Callable[..., Any], tmp_
         )
         return listed.stdout
 
+    def verify(*options: str) -> tuple[int, str]:
+        verified = [PENSTOCK, "index", "verify", *command[2:], *options]
+        done = subprocess.run(verified, env=environment, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
     try:
         assert poll(lambda: sync.has_said("waiting for the Penstock server"), 60), sync.lines
         with serving(database, port):
@@ -87,6 +102,8 @@ def test_sync_waits_retries_and_follows(private_server: Callable[..., Any], tmp_
             )
             assert poll(lambda: names() == {"1": "kettle", "2": "lamp", "4": "desk"}, 90), sync.lines
             assert poll(lambda: '"id": "3"' in letters(), 30), letters()
+            code, text = verify()
+            assert (code, "missing 3" in text, "dead letter 1" in text) == (3, True, True), text
             execute(database, "UPDATE d.product SET code = '9' WHERE id = 3")
             assert poll(lambda: names().get("3") == "poison", 30), sync.lines
             assert poll(lambda: '"id": "3"' not in letters(), 30), letters()
@@ -107,7 +124,19 @@ def test_sync_waits_retries_and_follows(private_server: Callable[..., Any], tmp_
                 "UPDATE d.part SET label = 'all'",
             )
             assert poll(lambda: len(documents(index)) == 6001, 120), sync.lines
-            assert poll(lambda: all(row["parts"][0]["label"] == "all" for row in documents(index).values()), 120)
+            code, text = verify()  # while the last change is on its way
+            assert (code, "\nequal: 6,001" in f"\n{text}") == (0, True), text
+            assert all(row["parts"][0]["label"] == "all" for row in documents(index).values())
+            sync.stop()
+            damage(index, "150")
+            code, text = verify()
+            assert (code, "missing 150" in text) == (3, True), text
+            code, text = verify("--repair")
+            assert (code, "1 documents repaired" in text) == (0, True), text
+            assert verify()[0] == 0
+            execute(database, "UPDATE d.part SET label = 'new' WHERE id = 150")  # nobody applies it
+            code, text = verify("--wait", "1")
+            assert (code, "does it run?" in text) == (4, True), text
     finally:
         output = sync.stop()
     assert sync.process.returncode == 0, output

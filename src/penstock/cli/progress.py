@@ -29,14 +29,14 @@ class ProgressLine:
         sys.stderr.flush()
         self._is_dirty = True
 
-    def show_rows(self, done: int, estimated: int, seconds: float) -> None:
+    def show_rows(self, done: int, estimated: int, seconds: float, *, unit: str = "rows") -> None:
         """Show how many rows are done of the estimated ones, how fast, and how long the rest may take."""
         if not self._is_shown or self._clock() < self._next:
             return
         self._next = self._clock() + _EVERY_S
         total, rate = max(done, estimated), done / max(seconds, 1e-9)
         left_s = (total - done) / max(rate, 1e-9)
-        share = f"of about {total:,} rows, {done / max(total, 1):.0%}, {rate:,.0f} rows/s, {left_s:,.0f} s left"
+        share = f"of about {total:,} {unit}, {done / max(total, 1):.0%}, {rate:,.0f} {unit}/s, {left_s:,.0f} s left"
         sys.stderr.write(f"\r\x1b[K{done:,} {share}")
         sys.stderr.flush()
         self._is_dirty = True

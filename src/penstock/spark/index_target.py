@@ -29,12 +29,13 @@ class IndexTarget:
         address = self.address if self.is_shared or is_alone else str(Path(self.address) / name)
         return replace(self, address=address, name=name)
 
-    def open(self, term: WriterTerm | None = None) -> SearchIndex:
-        """Open the index; with a term, what is opened writes nothing after that has ended."""
+    def open(self, term: WriterTerm | None = None, *, read_only: bool = False) -> SearchIndex:
+        """Open the index; with a term, what is opened writes nothing after that has ended. An embedded index has one
+        writer, beside which others open it `read_only`."""
         if self.is_shared:
             from penstock.search.http import HttpIndex  # noqa: PLC0415 - needs the extra `search`
 
             return HttpIndex.open(self.address, self.name, api_key=self.api_key, ca_certs=self.ca_certs, term=term)
         from penstock.search.embedded import EmbeddedIndex  # noqa: PLC0415 - needs the extra `embedded`
 
-        return EmbeddedIndex.open(self.address, term=term)
+        return EmbeddedIndex.open(self.address, read_only=read_only, term=term)

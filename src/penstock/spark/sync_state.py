@@ -63,6 +63,12 @@ class SyncState:
         self._write({**content, "tables": tables, "folder": f"stream-{number}", "start": start})
         return self._folder, start
 
+    @property
+    def applied_to(self) -> Position | None:
+        """Return up to where the changes of the log are applied to the indexes; None before the first load is done."""
+        end = self._find_end() if self.loaded else None
+        return None if end is None else Position.from_json(end)
+
     def _find_end(self) -> Offset | None:
         """Return up to where batches are done: where the last one ended, or where changes are followed from."""
         return _last_committed(self._folder) or self._read().get("start")

@@ -1,0 +1,178 @@
+"""penstock index verify"""
+
+import threading
+import time
+from contextlib import ExitStack, closing
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.index_options import Index, IndexApiKey, IndexCa
+from penstock.cli.output import Output, OutputFormat
+from penstock.cli.progress import ProgressLine
+from penstock.cli.signals import handle_stop_signals
+from penstock.cli.source_options import Host, Password, Port, User, build_source_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.document.difference import Difference
+    from penstock.document.verify import VerifyProgress, VerifyResult
+
+EXIT_DIFFERENT, EXIT_UNSETTLED = 3, 4
+
+
+def verify(  # noqa: PLR0917 - one per option
+    spec: Annotated[Path, typer.Argument(help="The document spec, a YAML file.", show_default=False)],
+    index: Index,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Checkpoint of the `penstock sync` that writes the index. With it, changes on their way to the index"
+            " are told from differences with certainty.",
+            show_default=False,
+        ),
+    ] = None,
+    repair: Annotated[
+        bool, typer.Option(help="Write the documents that differ as the database has them, and delete the extra ones.")
+    ] = False,
+    settle: Annotated[
+        float,
+        typer.Option(min=0.0, help="Without --checkpoint: seconds after which a change must have reached the index."),
+    ] = 10.0,
+    wait: Annotated[
+        float, typer.Option(min=0.0, help="With --checkpoint: seconds to wait for sync to apply a change.")
+    ] = 60.0,
+    server: Annotated[
+        str, typer.Option(help="HOST:PORT of `penstock serve`, as for `penstock sync`.")
+    ] = "127.0.0.1:11115",
+    token: Annotated[
+        str, typer.Option(envvar="PENSTOCK_TOKEN", show_envvar=True, help="Token that the server accepts.")
+    ] = "",
+    tls_ca: Annotated[str, typer.Option(help="File with certificates to trust; makes the connection TLS.")] = "",
+    destination: Annotated[str, typer.Option(help="Instance on that server.")] = "default",
+    host: Host = "127.0.0.1",
+    port: Port = 3306,
+    user: User = "root",
+    password: Password = "",
+    api_key: IndexApiKey = None,
+    index_ca: IndexCa = None,
+    output: OutputFormat = "text",
+) -> None:
+    """Compare every document of an index with the database, while both change, and say which are missing, stale or
+    extra.
+
+    A document that is different because its change is on its way to the index is looked at again until that has
+    arrived. The exit code is 0 when the index is equal to the database or was repaired, 3 when it differs, and 4 when
+    some documents could not be settled: they changed all the time, or sync does not run.
+
+    Examples:
+
+        penstock index verify orders.yml --user penstock --index http://search:9200 --checkpoint /var/lib/orders
+
+        penstock index verify orders.yml --user penstock --index http://search:9200 --repair --output json
+    """
+    from penstock.client import FlightClient, ServerAddress  # noqa: PLC0415 - Arrow and kernels take a second to load
+    from penstock.document import DOCUMENT_DECODING, DeadLetterOutcome, DocumentBuilder  # noqa: PLC0415
+    from penstock.document.difference_check import DifferenceCheck  # noqa: PLC0415
+    from penstock.document.spec_location import load_located_spec  # noqa: PLC0415
+    from penstock.document.verify import IndexVerifier  # noqa: PLC0415
+    from penstock.search.dead_letters import DeadLetters  # noqa: PLC0415
+    from penstock.snapshot.source_rows import SourceRows  # noqa: PLC0415
+    from penstock.spark.applied_changes import CheckpointProgress, SettleTime  # noqa: PLC0415
+    from penstock.spark.index_sync import table_filter  # noqa: PLC0415
+    from penstock.spark.index_target import IndexTarget  # noqa: PLC0415
+    from penstock.spark.sync_job import LoadedGraphs  # noqa: PLC0415
+
+    loaded_spec = load_located_spec(spec)
+    source = build_source_settings(host, port, user, password)
+    stopped = threading.Event()
+    handle_stop_signals(stopped.set)
+    printer = VerifyPrinter(Output(output))
+    with ExitStack() as opened:
+        loaded = LoadedGraphs(source, loaded_spec).load()
+        client = opened.enter_context(closing(FlightClient(ServerAddress(server, token, tls_ca), destination)))
+        target = IndexTarget(index, api_key=api_key, ca_certs=index_ca).of_index(loaded_spec.index, is_alone=True)
+        search = opened.enter_context(closing(target.open(read_only=not repair)))
+        rows = opened.enter_context(closing(SourceRows(source, DOCUMENT_DECODING)))
+        builder = DocumentBuilder(loaded.graph, rows, loaded.missing)
+        options: dict[str, Any] = {}
+        if checkpoint is None:
+            changes = SettleTime(client.source_end, settle_s=settle, stopped=stopped)
+        else:
+            tables = table_filter(sorted(loaded.graph.tables))
+            changes = CheckpointProgress(client, checkpoint, tables, timeout_s=wait, stopped=stopped)
+            letters = opened.enter_context(DeadLetters.open(changes.dead_letters, is_created=False))
+            options["outcome"] = DeadLetterOutcome(loaded_spec.index, letters)
+            options["explain"] = partial(explain_by_letter, letters, loaded_spec.index)
+        check = DifferenceCheck(builder, rows, search, changes, pause=stopped.wait, **options)
+        verifier = IndexVerifier(builder, search, check, progress=printer.show, on_difference=printer.print_difference)
+        result = verifier.run(repair=repair)
+    if stopped.is_set():
+        raise typer.Exit(130)
+    printer.print_result(result)
+    if not result.is_equal and (not repair or result.unrepaired):
+        raise typer.Exit(EXIT_DIFFERENT if any(result.counts.values()) else EXIT_UNSETTLED)
+
+
+def explain_by_letter(letters: Any, index: str, name: str) -> str:
+    """Return why the index refused a document; an empty text if it did not."""
+    letter = letters.find(index, name)
+    return "" if letter is None else f"dead letter {letter.number}: {letter.reason}"
+
+
+class VerifyPrinter:
+    """Prints what a comparison finds, as soon as it is certain."""
+
+    MOST_LINES = 1_000
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._progress = ProgressLine()
+        self._began = time.monotonic()
+        self._lines = 0
+
+    def show(self, progress: "VerifyProgress") -> None:
+        """Show how far the comparison is, on a terminal."""
+        self._progress.show_rows(progress.done, progress.total, time.monotonic() - self._began, unit="documents")
+
+    def print_difference(self, difference: "Difference") -> None:
+        """Print a difference; of very many, only the first as text."""
+        self._progress.clear()
+        self._lines += 1
+        if self._output.is_json or self._lines <= self.MOST_LINES:
+            self._output.print_event("difference", str(difference), **asdict(difference))
+        elif self._lines == self.MOST_LINES + 1:
+            self._output.print_note("more differences are counted, and not shown")
+
+    def print_result(self, result: "VerifyResult") -> None:
+        """Print the result."""
+        self._progress.clear()
+        seconds = time.monotonic() - self._began
+        summary = {
+            "equal": result.is_equal, "documents": result.documents, "indexed": result.indexed, **result.counts,
+            "unsettled": result.unsettled, "unsettled_reason": result.unsettled_reason, "repaired": result.repaired,
+            "unrepaired": result.unrepaired, "checked": result.checked, "seconds": round(seconds, 3),
+        }  # fmt: skip
+        self._output.print_event("result", "\n".join(_result_lines(result, seconds)), **summary)
+
+
+def _result_lines(result: "VerifyResult", seconds: float) -> "Iterator[str]":
+    """Yield the result as text."""
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in result.counts.items())
+    verdict = "equal" if result.is_equal else "NOT equal" if any(result.counts.values()) else "not proved to be equal"
+    yield (
+        f"{verdict}: {result.documents:,} documents of the database, {result.indexed:,} of the index ({kinds};"
+        f" {result.checked:,} checked one by one) in {seconds:,.1f} s"
+    )
+    if result.unsettled:
+        yield f"{result.unsettled:,} documents could not be settled: {result.unsettled_reason}"
+    if result.repaired or result.unrepaired:
+        yield f"{result.repaired:,} documents repaired" + (
+            f", {result.unrepaired:,} not: the index has newer versions of them, or refused them"
+            if result.unrepaired
+            else ""
+        )

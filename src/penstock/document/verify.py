@@ -1,0 +1,157 @@
+"""The proof that an index equals the database, while both change.
+
+All documents of both sides are compared by digests, in whatever order they come. Those that are not equal are looked at
+again one by one until it is certain: a change that is on its way from the log to the index is no difference.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from penstock.document.build import BuiltDocuments, DocumentBuilder
+from penstock.document.difference import Difference, DifferenceKind
+from penstock.document.difference_check import DifferenceCheck
+from penstock.document.digest_spool import DigestSpool, count_parts, digest_documents, find_unequal
+from penstock.search.index import SearchIndex
+
+log = logging.getLogger(__name__)
+
+ROOTS_PER_PAGE = 2_000
+IDS_PER_CHECK = 500
+
+
+@dataclass(slots=True)
+class VerifyResult:
+    """What a comparison of an index with its database found."""
+
+    documents: int = 0  # of the database
+    indexed: int = 0  # of the index
+    checked: int = 0  # of both, looked at one by one, because their digests were not equal
+    differences: list[Difference] = field(default_factory=list[Difference])
+    counts: dict[str, int] = field(default_factory=lambda: {kind.value: 0 for kind in DifferenceKind})
+    unsettled: int = 0  # changed all the time, or wait for a change that sync has not applied
+    unsettled_reason: str = ""
+    repaired: int = 0
+    unrepaired: int = 0
+
+    @property
+    def is_equal(self) -> bool:
+        """Return whether the index is proved to be equal to the database."""
+        return not self.unsettled and not any(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyProgress:
+    """The number of documents that were read from both sides so far, of about twice as many as the index has."""
+
+    done: int
+    total: int
+
+
+class IndexVerifier:
+    """Compares all documents of an index with the database.
+
+    verifier = IndexVerifier(builder, index, DifferenceCheck(builder, rows, index, changes))
+    result = verifier.run()
+    """
+
+    MOST_LISTED = 10_000
+
+    def __init__(
+        self,
+        builder: DocumentBuilder,
+        index: SearchIndex,
+        check: DifferenceCheck,
+        stopped: threading.Event | None = None,
+        *,
+        progress: Callable[[VerifyProgress], None] = lambda _: None,
+        on_difference: Callable[[Difference], None] = lambda _: None,
+    ) -> None:
+        """Compare the documents that `builder` reads with those of `index`; `check` decides about the unequal ones.
+        When `stopped` is set, the result is that of a part."""
+        self._builder, self._index, self._check = builder, index, check
+        self._progress, self._on_difference = progress, on_difference
+        self._stopped = stopped or threading.Event()
+        self._lock = threading.Lock()
+        self._done = 0  # by _lock
+
+    def run(self, *, repair: bool = False) -> VerifyResult:
+        """Compare everything, and with `repair` write what differs as the database has it."""
+        result = VerifyResult()
+        total = self._index.count()
+        with ExitStack() as opened:
+            source, stored = (opened.enter_context(DigestSpool(count_parts(total))) for _ in range(2))
+            pool = opened.enter_context(ThreadPoolExecutor(2, "verify"))
+            failed = threading.Event()
+            sides = [
+                pool.submit(self._spool, self._digest_source(), source, 2 * total, failed),
+                pool.submit(self._spool, self._digest_index(), stored, 2 * total, failed),
+            ]
+            for side in sides:
+                side.result()
+            result.documents, result.indexed = source.rows, stored.rows
+            for routings in () if self._stopped.is_set() else find_unequal(source, stored):
+                names = list(routings)
+                for first in range(0, len(names), IDS_PER_CHECK):
+                    some = {name: routings[name] for name in names[first : first + IDS_PER_CHECK]}
+                    self._settle(some, result, repair=repair)
+        log.info(
+            "index verified index=%s documents=%d indexed=%d missing=%d stale=%d extra=%d unsettled=%d repaired=%d",
+            *(self._builder.graph.spec.index, result.documents, result.indexed, *result.counts.values()),
+            *(result.unsettled, result.repaired),
+        )
+        return result
+
+    def _spool(self, tables: Iterator[pa.Table], spool: DigestSpool, total: int, failed: threading.Event) -> None:
+        """Spool the digests of one side, until the other one fails or the comparison is stopped."""
+        try:
+            for table in tables:
+                if failed.is_set() or self._stopped.is_set():
+                    return
+                spool.add(table)
+                with self._lock:
+                    self._done += table.num_rows
+                    self._progress(VerifyProgress(self._done, max(total, self._done)))
+        except BaseException:
+            failed.set()
+            raise
+
+    def _digest_source(self) -> Iterator[pa.Table]:
+        """Yield the digests of the database's documents."""
+        for built in self._builder.build_pages(ROOTS_PER_PAGE):
+            self._check.remember_long_ids(built)
+            yield _digest_built(built)
+
+    def _digest_index(self) -> Iterator[pa.Table]:
+        """Yield the digests of the index's documents."""
+        for page in self._index.scan_documents():
+            page = page.combine_chunks()  # noqa: PLW2901 - the same documents
+            yield digest_documents(*(page.column(name).chunk(0) for name in ("id", "document", "routing")))
+
+    def _settle(self, routings: Mapping[str, set[str | None]], result: VerifyResult, *, repair: bool) -> None:
+        """Look at documents one by one, and add what is found to the result."""
+        result.checked += len(routings)
+        settled = self._check.settle(routings)
+        for difference in settled.differences:
+            result.counts[difference.kind] += 1
+            if len(result.differences) < self.MOST_LISTED:
+                result.differences.append(difference)
+            self._on_difference(difference)
+        result.unsettled += len(settled.unsettled)
+        result.unsettled_reason = settled.reason or result.unsettled_reason
+        if repair and settled.differences:
+            repaired = self._check.repair(settled.differences)
+            result.repaired += repaired
+            result.unrepaired += len(settled.differences) - repaired
+
+
+def _digest_built(built: BuiltDocuments) -> pa.Table:
+    """Return the digests of documents that were built; of those that a transform leaves out, none."""
+    routings = built.routings or [None] * len(built)
+    ids, routing_texts = pa.array(built.ids, pa.string()), pa.array(routings, pa.string())
+    return digest_documents(ids, built.documents, routing_texts).filter(built.documents.is_valid())

@@ -1,0 +1,95 @@
+"""How far `penstock sync` has brought an index, as `verify` needs to know it."""
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from penstock.client import FlightClient
+from penstock.coordinate.term_files import find_newest_checkpoint
+from penstock.errors import ConfigurationError
+from penstock.model import Position
+from penstock.spark.sync_state import SyncState
+
+_LOOK_S = 0.05
+_PLAN_BYTES = 64 << 20
+
+
+class CheckpointProgress:
+    """Knows by the checkpoint of a `penstock sync` which changes are applied; nothing is guessed.
+
+        changes = CheckpointProgress(client, Path("/var/lib/penstock/orders"), filter, timeout_s=60)
+
+    A stream makes no batch where the log has nothing for it, so its offset may stay behind while nothing is missing:
+    the server is asked whether there is anything for these tables in between.
+    """
+
+    def __init__(
+        self, client: FlightClient, checkpoint: Path, tables: str, *, timeout_s: float, stopped: threading.Event
+    ) -> None:
+        """Follow the sync job of a checkpoint; `tables` is the filter of the tables that the documents depend on."""
+        self._client, self._checkpoint, self._tables = client, checkpoint, tables
+        self._timeout_s, self._stopped = timeout_s, stopped
+        self._reader = f"verify-{secrets.token_hex(8)}"
+        self._empty_to: tuple[Position, Position] | None = None  # from an offset to here there is nothing for us
+        if self._find_applied() is None:
+            raise ConfigurationError(
+                f"{checkpoint} is not the checkpoint of a `penstock sync` that has loaded its index: name the folder"
+                " that sync has as --checkpoint, or leave the option out"
+            )
+
+    @property
+    def dead_letters(self) -> Path:
+        """Return the file of the documents that the index refused."""
+        return SyncState(find_newest_checkpoint(self._checkpoint)).dead_letters
+
+    def source_end(self) -> Position:
+        """Return where the log of the database ends now."""
+        return self._client.source_end()
+
+    def wait_applied(self, position: Position) -> str:
+        """Wait until sync has applied all changes before a position; return why it has not, in time."""
+        deadline = time.monotonic() + self._timeout_s
+        while (applied := self._find_applied()) is None or not self._reaches(applied, position):
+            if time.monotonic() > deadline or self._stopped.wait(_LOOK_S):
+                return (
+                    f"`penstock sync` has applied changes up to {applied}, and these wait for what is before"
+                    f" {position}: does it run?"
+                )
+        return ""
+
+    def _find_applied(self) -> Position | None:
+        """Return up to where the changes are applied."""
+        return SyncState(find_newest_checkpoint(self._checkpoint)).applied_to
+
+    def _reaches(self, applied: Position, position: Position) -> bool:
+        """Return whether there is no change for the documents between what is applied and a position."""
+        if applied >= position:
+            return True
+        known, empty_to = self._empty_to or (applied, applied)
+        if known != applied:
+            empty_to = applied
+        while empty_to < position:
+            end, has_rows = self._client.plan_batch(
+                empty_to, _PLAN_BYTES, 0, filter=self._tables, statements=True, reader=self._reader
+            )
+            if has_rows or end <= empty_to:
+                return False
+            empty_to = end
+            self._empty_to = applied, empty_to
+        return True
+
+
+class SettleTime:
+    """Takes changes for applied after a time, where the checkpoint of sync is not at hand.
+
+    changes = SettleTime(client.source_end, settle_s=10)
+    """
+
+    def __init__(self, source_end: Callable[[], Position], *, settle_s: float, stopped: threading.Event) -> None:
+        self.source_end, self._settle_s, self._stopped = source_end, settle_s, stopped
+
+    def wait_applied(self, position: Position) -> str:  # noqa: ARG002 - it is old enough afterwards, whatever it is
+        """Wait for as long as a change may take to reach the index."""
+        return "it was stopped" if self._stopped.wait(self._settle_s) else ""

@@ -1,0 +1,151 @@
+"""The parts of a comparison: what differs, told in words; digests in files; verdicts about documents that change."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.document.build import BuiltDocuments
+from penstock.document.difference import DocumentState, describe_difference
+from penstock.document.difference_check import DifferenceCheck
+from penstock.document.digest_spool import DigestSpool, count_parts, digest_documents, find_unequal
+from penstock.model import Column, Position, WireType
+from penstock.search import STORED_DOCUMENTS
+
+DOCUMENTS = st.dictionaries(
+    st.sampled_from([f"id{number}" for number in range(12)]),
+    st.tuples(st.sampled_from(['{"a":1}', '{"a":2}', "{}"]), st.sampled_from([None, "", "r"])),
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "stored", "detail"),
+    [
+        ('{"a":1,"b":2}', '{"a":1,"b":3}', "b is 2, the index has 3"),
+        ('{"a":{"b":[1,2]}}', '{"a":{"b":[1,3]}}', "a.b[1] is 2, the index has 3"),
+        ('{"a":[1]}', '{"a":[1,2]}', "a has 1 entries, the index has 2"),
+        ('{"a":1}', "{}", "a is 1, the index lacks it"),
+        ("{}", '{"a":1}', "a does not exist, the index has 1"),
+        ('{"a":1.10}', '{"a":1.2}', 'a is "1.10", the index has "1.2"'),
+    ],
+)
+def test_the_first_difference_is_told(source: str, stored: str, detail: str) -> None:
+    assert describe_difference(DocumentState(source), DocumentState(stored)) == detail
+
+
+def test_documents_are_equal_by_their_json_and_routing() -> None:
+    state = DocumentState('{"a":1.50,"b":null}', "r")
+    assert state.equals(DocumentState('{ "b": null, "a": 1.5 }', "r", version=7))
+    assert not state.equals(DocumentState('{"a":1.50,"b":null}', None))
+    assert not state.equals(DocumentState('{"a":1.5000000000000000001,"b":null}', "r"))
+    assert "routing" in describe_difference(state, DocumentState(state.text, None))
+
+
+@given(DOCUMENTS, DOCUMENTS, st.integers(1, 5))
+def test_unequal_documents_are_found_whatever_the_parts(
+    source: Mapping[str, tuple[str, str | None]], stored: Mapping[str, tuple[str, str | None]], parts: int
+) -> None:
+    with DigestSpool(parts) as left, DigestSpool(parts) as right:
+        for spool, documents in ((left, source), (right, stored)):
+            for some in (dict(list(documents.items())[::2]), dict(list(documents.items())[1::2])):
+                spool.add(digest_table(some))
+        unequal = {name: routings for page in find_unequal(left, right) for name, routings in page.items()}
+    names = source.keys() | stored.keys()
+    assert unequal == {
+        name: {stored[name][1]} if name in stored else set() for name in names if source.get(name) != stored.get(name)
+    }
+
+
+def digest_table(documents: Mapping[str, tuple[str, str | None]]) -> pa.Table:
+    texts, routings = ([value[number] for value in documents.values()] for number in range(2))
+    return digest_documents(*(pa.array(values, pa.string()) for values in (list(documents), texts, routings)))
+
+
+def test_the_size_of_a_part_is_bounded() -> None:
+    assert [count_parts(number) for number in (0, 10, 1_000_000, 10**9)] == [1, 1, 5, 256]
+
+
+@dataclass
+class Scene:
+    """A database with one document, an index, and a script of what happens at each wait."""
+
+    source: str | None
+    stored: tuple[str, int] | None
+    script: list[Any] = field(default_factory=list[Any])
+    waits: int = 0
+
+    graph: Any = field(
+        default_factory=lambda: SimpleNamespace(root=SimpleNamespace(key=(Column("id", WireType.LONG),)))
+    )
+
+    def open_view(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def build_documents(self, keys: list[Any]) -> BuiltDocuments:
+        present = keys if self.source is not None else []
+        texts = pa.array([self.source] * len(present), pa.string())
+        return BuiltDocuments(present, [str(key[0]) for key in present], texts, None)
+
+    def build_pages(self, _size: int) -> list[BuiltDocuments]:
+        return []
+
+    def read_documents(self, wanted: list[tuple[str, str | None]]) -> pa.Table:
+        rows = [] if self.stored is None else [(wanted[0][0], self.stored[1], None, self.stored[0])]
+        return pa.Table.from_pylist(
+            [dict(zip(STORED_DOCUMENTS.names, row, strict=True)) for row in rows], STORED_DOCUMENTS
+        )
+
+    def source_end(self) -> Position:
+        return Position("binlog.000001", 4)
+
+    def wait_applied(self, _position: Position) -> str:
+        if self.waits < len(self.script):
+            for name, value in self.script[self.waits].items():
+                setattr(self, name, value)
+        self.waits += 1
+        return ""
+
+    def settle(self) -> Any:
+        scene: Any = self
+        return DifferenceCheck(scene, scene, scene, scene, pause=lambda _: None).settle({"7": set()})
+
+
+@pytest.mark.parametrize(
+    ("source", "stored", "kind"),
+    [("A", None, "missing"), ("A", ("B", 5), "stale"), (None, ("B", 5), "extra")],
+)
+def test_what_stays_unequal_is_a_difference(source: str | None, stored: tuple[str, int] | None, kind: str) -> None:
+    scene = Scene(source, stored)
+    (difference,) = scene.settle().differences
+    assert difference.kind == kind
+    assert scene.waits == 3
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        [{"stored": ("A", 6)}],  # the change arrives
+        [{}, {"stored": ("A", 6)}],
+        [{}, {}, {"stored": ("A", 6)}],
+        [{"source": "B"}],  # the index was ahead
+        [{"source": "C"}, {"source": "D"}, {"source": "E"}, {"stored": ("E", 6)}],
+        [{"stored": ("C", 6)}, {"stored": ("D", 7)}, {"stored": ("C", 8)}, {"stored": ("A", 9)}],  # it flips
+        [{"source": None, "stored": None}],
+    ],
+)
+def test_a_change_on_its_way_is_no_difference(script: list[Any]) -> None:
+    settled = Scene("A", ("B", 5), script).settle()
+    assert settled.differences == []
+    assert settled.unsettled == []
+
+
+def test_what_changes_all_the_time_is_not_settled() -> None:
+    settled = Scene("A", ("B", 5), [{"stored": (f"B{number}", number)} for number in range(100)]).settle()
+    assert (settled.differences, settled.unsettled) == ([], ["7"])
+    assert "changed" in settled.reason
