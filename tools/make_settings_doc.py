@@ -59,7 +59,7 @@ SERVER = (
     ("HTTP", "admin", AdminSettings),
     ("canal's admin protocol", "canal_admin", CanalAdminSettings),
     ("Several servers", "running", RunningSettings),
-    ("A manager", "manager", ManagerSettings),
+    ("canal-admin as the source of instances", "manager", ManagerSettings),
     ("A group", "groups[]", GroupSettings),
 )
 INSTANCE = (

@@ -108,7 +108,7 @@ def sample(samples: Samples, name: str, **labels: str) -> float:
 
 
 class Console:
-    """canal's console: packets as its admin-web sends them."""
+    """canal-admin: packets as it sends them."""
 
     def __init__(
         self,

@@ -186,7 +186,7 @@ class AdminSettings(Section):
 
 
 class CanalAdminSettings(Login):
-    """canal's admin protocol, for its console; off by default."""
+    """The port of canal's admin protocol, which canal-admin connects to; off by default."""
 
     host: str = Field(default="127.0.0.1", description="address to listen on for canal's admin protocol")
     port: int | None = Field(

@@ -1,4 +1,4 @@
-"""The settings of a server, of its cluster, and of a manager."""
+"""The settings of a server, of its cluster, and of canal-admin, which may provide its instances."""
 
 from pathlib import Path
 from typing import Annotated, Any, Self, cast
@@ -62,19 +62,18 @@ class RunningSettings(Section):
 
 
 class ManagerSettings(Login):
-    """The manager (canal-admin, or a server with the same HTTP interface) that says which instances to run."""
+    """canal-admin, or a server with the same HTTP interface, from which this server reads which instances to run;
+    canal's properties call it the manager."""
 
-    url: str = Field(description="URL of the manager (canal-admin), http://host:port")
-    user: str = Field(default="", description="user name that Penstock sends to the manager (canal-admin)")
+    url: str = Field(description="URL of canal-admin, http://host:port")
+    user: str = Field(default="", description="user name that Penstock sends to canal-admin")
     password: SecretStr | None = Field(
-        default=None, min_length=1, description="password that Penstock sends to the manager (canal-admin)"
+        default=None, min_length=1, description="password that Penstock sends to canal-admin"
     )
     poll_s: float = Field(
-        default=5, gt=0, description="seconds between two requests to the manager for changed settings"
+        default=5, gt=0, description="seconds between two requests to canal-admin for changed settings"
     )
-    announce: bool = Field(
-        default=False, description="true: this Penstock server registers itself at the manager (canal-admin)"
-    )
+    announce: bool = Field(default=False, description="true: this Penstock server registers itself at canal-admin")
     cluster: str = Field(default="", description="with announce: cluster of canal-admin in which this server registers")
     name: str = Field(
         default="",
@@ -92,9 +91,9 @@ class ManagerSettings(Login):
 
     @model_validator(mode="after")
     def _check_password(self) -> Self:
-        """Raise ValueError for a manager without a password."""
+        """Raise ValueError for a login at canal-admin without a password."""
         if not self.has_password:
-            raise ValueError("a manager needs a password: set password, or password_hash")
+            raise ValueError("canal-admin needs a password: set password, or password_hash")
         return self
 
 
@@ -115,7 +114,8 @@ class ServerSettings(Section):
         default=AdminSettings(), description="HTTP port for health checks, status and Prometheus metrics"
     )
     canal_admin: CanalAdminSettings = Field(
-        default=CanalAdminSettings(), description="port of canal's admin protocol, for canal's console"
+        default=CanalAdminSettings(),
+        description="port of canal's admin protocol, by which canal-admin asks, starts and stops destinations",
     )
     running: RunningSettings = Field(
         default=RunningSettings(),
@@ -142,7 +142,7 @@ class ServerSettings(Section):
         description="destinations of the conf folder to run, as names or shop{1-10} for shop1 to shop10; default: all",
     )
     manager: ManagerSettings | None = Field(
-        default=None, description="HTTP manager (canal-admin) that provides the instances, instead of the conf folder"
+        default=None, description="canal-admin, which provides the instances over HTTP instead of the conf folder"
     )
     instances: tuple[InstanceSettings, ...] = Field(
         default=(), description="the instances (capture pipelines), one for each captured source"
@@ -190,13 +190,16 @@ class ServerSettings(Section):
 
     @model_validator(mode="after")
     def _check_groups(self) -> Self:
-        """Raise ValueError for groups that share a name with others, have a manager, or have members with ZooKeeper."""
+        """Raise ValueError for groups that share a name with others, are configured together with canal-admin, or have
+        members with ZooKeeper."""
         members = [name for group in self.groups for name in group.member_names.values()]
         names = [*(section.destination for section in (*self.instances, *self.groups)), *members]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"there are two of the destination {', '.join(twice)}")
         if self.groups and self.manager is not None:
-            raise ValueError("a manager says which instances run, and knows no groups: leave one of the two out")
+            raise ValueError(
+                "canal-admin (`manager`) says which instances run, and knows no groups: leave out `manager` or `groups`"
+            )
         for group in self.groups:
             if elected := [name for name, member in group.members.items() if member.zookeeper is not None]:
                 raise ValueError(

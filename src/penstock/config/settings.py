@@ -53,12 +53,18 @@ class StoreSettings(Section):
     sync_interval_s: float = Field(default=1, gt=0, description="seconds between two syncs, with sync: interval")
     keep: ByteSize = Field(
         default=ByteSize(0),
-        description="kind file: bytes of events that are retained after all clients have acked them; 0: none",
+        description=(
+            "kind file: bytes of the newest events that are retained even if all clients have acked them; 0: acked"
+            " events are deleted, unless `keep_s` retains them"
+        ),
     )
     keep_s: float = Field(
         default=0,
         ge=0,
-        description="kind file: seconds for which events are retained after all clients have acked; 0: not by time",
+        description=(
+            "kind file: seconds for which events are retained after they were stored, even if all clients have acked"
+            " them; 0: acked events are deleted whatever their age, unless `keep` retains them"
+        ),
     )
     limit: ByteSize | None = Field(
         default=None,

@@ -1,4 +1,4 @@
-"""The whole configuration as it was read at one moment, from a folder or from a manager."""
+"""The whole configuration as it was read at one moment, from a folder or from canal-admin."""
 
 import hashlib
 from collections.abc import Iterable, Mapping

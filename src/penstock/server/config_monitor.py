@@ -1,4 +1,4 @@
-"""Keeps the running instances equal to the configuration in a folder or at a manager.
+"""Keeps the running instances equal to the configuration in a folder or at canal-admin.
 
 New: start. Changed: the difference is logged, reload. Wrong: what runs stays, and the error is shown until it is
 corrected. Gone: stop. Every `scan_s` all is read; in between, a quick look every half second notices changes sooner.

@@ -1,4 +1,4 @@
-"""Where the settings of a server come from: its files, or a canal manager that they name."""
+"""Where the settings of a server come from: its files, or canal-admin, if the files name one."""
 
 import threading
 from pathlib import Path
@@ -70,7 +70,7 @@ def open_config_source(path: Path) -> tuple[ConfigSource, float]:
 
 
 def _address_for_manager(settings: ServerSettings) -> tuple[str, int]:
-    """Return host and port by which the canal manager knows this server."""
+    """Return host and port by which canal-admin knows this server."""
     host = settings.address.rpartition(":")[0]
     return host, settings.canal_admin.port or _ADMIN_PORT
 

@@ -1,4 +1,4 @@
-"""The last lines of the log in memory, for operators who ask canal's console instead of the machine."""
+"""The last lines of the log in memory, for operators who read them in canal-admin instead of on the machine."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""The HTTP calls that a server makes to a canal manager (canal's admin).
+"""The HTTP calls that a server makes to canal-admin, or to a server with the same HTTP interface.
 
     GET /api/v1/config/server_polling?ip=&port=&md5=&register=&cluster=&name=   canal.properties
     GET /api/v1/config/instances_polling?md5=&ip=&port=                         destinations, with commas between them
@@ -30,20 +30,19 @@ _MAX_MESSAGE_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class PolledSettings:
-    """One configuration file as the canal manager sends it. The status "0" means that the destination should be
-    stopped."""
+    """One configuration file as canal-admin sends it. The status "0" means that the destination should be stopped."""
 
     content: str
     status: str | None = None
 
     @property
     def md5(self) -> str:
-        """Return the MD5 of the content, which the manager compares with its own."""
+        """Return the MD5 of the content, which canal-admin compares with that of its own content."""
         return hashlib.md5(self.content.encode(), usedforsecurity=False).hexdigest()
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Refuses HTTP redirects: the login is for this manager only."""
+    """Refuses HTTP redirects: the login must not be sent to another server than canal-admin."""
 
     def redirect_request(
         self,
@@ -58,8 +57,8 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class ManagerClient:
-    """Polls a canal manager. `address` is how the manager knows this server: host, and port of canal's admin
-    protocol."""
+    """Polls canal-admin. `address` is the address by which canal-admin knows this server: the host, and the port of
+    canal's admin protocol."""
 
     def __init__(self, settings: ManagerSettings, address: tuple[str, int]) -> None:
         self._settings = settings
@@ -109,7 +108,7 @@ class ManagerClient:
             code, data = answer["code"], answer.get("data")
             content, status = (data.get("content"), data.get("status")) if data else (None, None)
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise self._make_error(path, "answers what canal's admin does not") from None
+            raise self._make_error(path, "does not answer as canal-admin does") from None
         if code != _OK:
             message = " ".join(str(answer.get("message")).split())
             raise self._make_error(path, f"refuses, with code {code}: {message[:_MAX_MESSAGE_LENGTH]}")
@@ -117,9 +116,9 @@ class ManagerClient:
 
     def _make_error(self, path: str, text: str) -> ConfigurationError:
         """Return the error for an answer that cannot be used."""
-        return ConfigurationError(f"the manager {self._settings.url} {text} ({path})")
+        return ConfigurationError(f"canal-admin at {self._settings.url} {text} ({path})")
 
 
 def _drop_empty(polled: PolledSettings | None) -> PolledSettings | None:
-    """Return None for an answer without content: an empty file means unchanged here."""
+    """Return None for an answer without content: canal-admin sends an empty file for settings that have not changed."""
     return polled if polled is not None and polled.content else None

@@ -1,6 +1,6 @@
-"""A configuration source that polls a canal manager.
+"""A configuration source that polls canal-admin.
 
-A part is asked for with the checksum of what is known of it, and comes only when it is another one.
+Each file is requested with the checksum of the content that is known, and sent only if its content is another.
 """
 
 import os
@@ -22,11 +22,11 @@ _STOPPED = "0"
 
 
 class ManagerConfigSource:
-    """Reads what to run from a canal manager. One thread at a time may use it.
+    """Reads from canal-admin which instances to run, and their settings. One thread at a time may use it.
 
-    `local` are the properties of the local `canal.properties`, which take precedence over those of the manager;
+    `local` are the properties of the local `canal.properties`, which take precedence over those of canal-admin;
     `folder` is its folder, and `beside` the server's YAML file in that folder. With a server configured in YAML
-    (`own`), the `canal.properties` of the manager apply to instances only. When the manager does not return the
+    (`own`), the `canal.properties` of canal-admin apply to instances only. When canal-admin does not return the
     settings of an instance, that is an error of this instance; when it does not return the list of instances, nothing
     changes.
     """
@@ -48,7 +48,7 @@ class ManagerConfigSource:
         self._instances: dict[str, PolledSettings] = {}
 
     def has_changed(self) -> bool:
-        """Return false: only a request to the manager can tell."""
+        """Return false: only a request to canal-admin can tell."""
         return False
 
     def wait(self, stopping: threading.Event, timeout_s: float) -> None:
@@ -56,7 +56,7 @@ class ManagerConfigSource:
         stopping.wait(timeout_s)
 
     def read(self) -> ConfigSnapshot:
-        """Return the configuration as the manager has it now. Raises ConfigurationError."""
+        """Return the configuration as canal-admin has it now. Raises ConfigurationError."""
         self._server = self._client.poll_server(_known_md5(self._server)) or self._server
         self._list = self._client.poll_destinations(_known_md5(self._list)) or self._list
         shared = {**parse_properties(self._server.content.encode(), f"{self._url} server"), **self._local}
@@ -77,7 +77,8 @@ class ManagerConfigSource:
         return merge_server_settings(server.settings, server.set_by, raw, (self._url, self._beside))
 
     def _parse_server(self, shared: Mapping[str, str]) -> CanalServer:
-        """Return the server's settings from `canal.properties`. Raises ConfigurationError that names the manager."""
+        """Return the server's settings from `canal.properties`. Raises ConfigurationError that names canal-admin's
+        URL."""
         try:
             return read_canal_server(shared, self._folder, self._environment)
         except ConfigurationError as error:
@@ -97,7 +98,7 @@ class ManagerConfigSource:
     def _parse_instance(self, name: str, polled: PolledSettings, shared: Mapping[str, str]) -> ConfiguredInstance:
         """Return the settings of a destination from its `instance.properties`. Raises ConfigurationError."""
         if not polled.content:
-            raise ConfigurationError(f"the manager {self._url} has nothing for {name}")
+            raise ConfigurationError(f"canal-admin at {self._url} has nothing for {name}")
         data, where = polled.content.encode(), f"{self._url} {name}"
         try:
             canal = read_canal_instance(name, parse_properties(data, where), shared, self._folder, self._environment)

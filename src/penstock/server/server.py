@@ -14,7 +14,7 @@ from penstock.server.canal import CanalListener
 from penstock.server.canal.session import CanalAccess
 from penstock.server.canal.traffic import TrafficCounts
 from penstock.server.canal_admin import CanalAdminListener
-from penstock.server.canal_admin.calls import ConsoleCalls
+from penstock.server.canal_admin.calls import CanalAdminCalls
 from penstock.server.cluster import Cluster, published_address, published_flight_url
 from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.config_source import ConfigSource, FixedConfig
@@ -92,7 +92,7 @@ class Server:
                     settings.admin, settings.admin.port, self.report, get_instance=self.destinations.running_instance
                 )
             if settings.canal_admin.port is not None:
-                calls = ConsoleCalls(self.destinations, self._ring, settings)
+                calls = CanalAdminCalls(self.destinations, self._ring, settings)
                 self.canal_admin = CanalAdminListener(settings.canal_admin, settings.canal_admin.port, calls)
         except PenstockError:
             for port in (self.canal, self.admin):

@@ -64,7 +64,7 @@ def test_a_password_is_kept_as_canal_keeps_it() -> None:
         ({"canal_admin": {"port": 11110}}, "needs a password"),
         ({"manager": {"url": "ftp://x", "password": "a"}}, "http://host:port"),
         ({"manager": {"url": "http://u:s3cret@x", "password": "a"}}, "user and password beside it"),
-        ({"manager": {"url": "http://x"}}, "a manager needs a password"),
+        ({"manager": {"url": "http://x"}}, "canal-admin needs a password"),
         ({"running": {"address": "somewhere"}}, "running.address"),
         ({"destinations": ["shop{10-1}"]}, "is empty, or longer"),
         ({"destinations": ["shop{a}"]}, r"write it as shop\{1-10\}"),

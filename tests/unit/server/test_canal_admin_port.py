@@ -1,4 +1,4 @@
-"""canal's admin port: who may come in, and what the console can do."""
+"""canal's admin port: who may come in, and what canal-admin can do."""
 
 import logging
 import socket

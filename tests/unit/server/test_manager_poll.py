@@ -24,11 +24,11 @@ PREFIX = "/api/v1/config/"
 
 
 def md5(text: str) -> str:
-    return hashlib.md5(text.encode()).hexdigest()  # noqa: S324 - what canal's admin compares
+    return hashlib.md5(text.encode()).hexdigest()  # noqa: S324 - what canal-admin compares
 
 
 class Manager(ThreadingHTTPServer):
-    """What canal's admin does: content only for another checksum, and an error code in the body."""
+    """What canal-admin does: content only for another checksum, and an error code in the body."""
 
     daemon_threads = True
 
@@ -157,9 +157,9 @@ def test_an_instance_that_cannot_be_had_is_its_own_problem(manager: Manager, tmp
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
-        (b"<html>", "answers what canal's admin does not"),
-        (b"[]", "answers what canal's admin does not"),
-        (b'{"code": 20000, "data": "x"}', "answers what canal's admin does not"),
+        (b"<html>", "does not answer as canal-admin does"),
+        (b"[]", "does not answer as canal-admin does"),
+        (b'{"code": 20000, "data": "x"}', "does not answer as canal-admin does"),
         (b'{"code": 1, "message": "no\\nway"}', "refuses, with code 1: no way"),
         (b"x" * ((4 << 20) + 1), "more than 4194304 bytes"),
     ],

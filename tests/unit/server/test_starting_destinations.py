@@ -15,7 +15,7 @@ from penstock.coordinate.election_state import ElectionState
 from penstock.errors import ConfigurationError, NotRunningError, PenstockError, StartingError
 from penstock.instance import Instance
 from penstock.server.canal.clients import CanalClients
-from penstock.server.canal_admin.calls import ConsoleCalls
+from penstock.server.canal_admin.calls import CanalAdminCalls
 from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.destinations import Destinations
 from penstock.server.expected import ExpectedDestinations
@@ -205,7 +205,7 @@ def test_a_flight_client_waits_for_a_start(scene: Scene, settings: InstanceSetti
 
 
 def test_canals_console_is_told_that_a_destination_does_not_run_yet(scene: Scene) -> None:
-    calls = ConsoleCalls(scene.destinations, LogRing(), ServerSettings(flight=FlightSettings(port=0)))
+    calls = CanalAdminCalls(scene.destinations, LogRing(), ServerSettings(flight=FlightSettings(port=0)))
 
     def asked_for(action: str, destination: str = "shop") -> str:
         return calls.run_instance_action(InstanceAdminRequest(destination, action))

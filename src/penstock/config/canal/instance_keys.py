@@ -112,7 +112,8 @@ _INSTANCE: dict[str, Rule] = {
     "filter.druid.ddl": Ignored("Penstock has its own DDL parser, and no other"),
     "filter.query.dcl": Honoured(
         "filter.kinds",
-        note="statements about users, grants and passwords are never delivered with canal's properties, true or false",
+        note="true: statements about users, grants and passwords (DCL) are not delivered. false does not change"
+        " that: only an instance in YAML can list dcl in filter.kinds, to have them delivered",
     ),
     "filter.query.dml": _drop("INSERT, UPDATE and DELETE statements that a statement-based binlog has as text"),
     "filter.query.ddl": _drop("DDL statements"),

@@ -107,7 +107,8 @@ def _check_manager(
     own: Mapping[str, str],
     server: Mapping[str, str],
 ) -> None:
-    """Check a manager that is configured for one destination: a server has one manager for all instances, or none."""
+    """Check a mode or an address of canal-admin that is configured for one destination: canal-admin provides all
+    instances of a server, or none."""
     given = {**_apply_destination_keys(destination, shared), **_apply_destination_keys(destination, own)}
     mode_key, address_key = f"{PREFIX}global.mode", f"{PREFIX}global.manager.address"
     manager = server.get("canal.admin.manager", "")
@@ -118,15 +119,19 @@ def _check_manager(
     if mode not in {"", "spring", "manager"}:
         raise ConfigurationError(f"{key}: it is spring or manager")
     if mode == "manager" and not manager:
-        raise ConfigurationError(f"{key}: a manager has all instances or none, say it with canal.admin.manager")
+        raise ConfigurationError(f"{key}: canal-admin provides all instances or none: set canal.admin.manager")
     if mode == "spring" and manager:
-        reader.ignored.append(IgnoredKey(key, "the server has a manager, which has all instances"))
+        reader.ignored.append(
+            IgnoredKey(key, "canal-admin provides all instances of this server (canal.admin.manager)")
+        )
     address = reader.values.get(address_key, "") if address_key in given else ""
     key = f"{PREFIX}{destination}.manager.address"
     if address and not manager:
-        reader.ignored.append(IgnoredKey(key, "the server has no manager: that is canal.admin.manager"))
+        reader.ignored.append(IgnoredKey(key, "this server has no canal-admin: canal.admin.manager is not set"))
     elif address and address != manager:
-        raise ConfigurationError(f"{key}: a server has one manager, canal.admin.manager, and this is another one")
+        raise ConfigurationError(
+            f"{key}: a server has one canal-admin, that of canal.admin.manager, and this is another"
+        )
 
 
 def _resolve_values(

@@ -85,7 +85,7 @@ def _set_admin(reader: PropertyReader) -> None:
 
 
 def _set_manager(reader: PropertyReader) -> None:
-    """Set the manager (canal-admin) that provides the instances, if one is configured."""
+    """Set canal-admin (the YAML key `manager`) as the source of the instances, if it is configured."""
     mode = (reader.read_text("canal.instance.global.mode") or "spring").lower()
     if mode not in {"spring", "manager"}:
         raise ConfigurationError("canal.instance.global.mode: it is spring or manager")

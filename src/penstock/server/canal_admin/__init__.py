@@ -1,4 +1,4 @@
-"""canal's admin port: its console asks, starts and stops here."""
+"""canal's admin port, over which canal-admin asks for the state of destinations, and starts and stops them."""
 
 from penstock.server.canal_admin.listener import CanalAdminListener
 

@@ -1,4 +1,4 @@
-"""The calls of canal's console. Answers are texts, with 1 and 0 for yes and no."""
+"""The calls of canal-admin. Answers are texts, with 1 and 0 for yes and no."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
@@ -60,8 +60,8 @@ class OperatedDestinations(Protocol):
         ...
 
 
-class ConsoleCalls:
-    """Answers the requests of canal's console. Any thread may call it."""
+class CanalAdminCalls:
+    """Answers the requests of canal-admin. Any thread may call it."""
 
     def __init__(self, destinations: OperatedDestinations, ring: LogRing, settings: ServerSettings) -> None:
         self._destinations, self._ring, self._settings = destinations, ring, settings
@@ -81,18 +81,18 @@ class ConsoleCalls:
         }
 
     def run_server_action(self, request: ServerAdminRequest) -> str:
-        """Run an action of canal's admin on all destinations, such as start or list, and return its result."""
+        """Run an action of canal-admin on all destinations, such as start or list, and return its result."""
         return _find_action(self._server, "ServerAdmin", request.admin)("")
 
     def run_instance_action(self, request: InstanceAdminRequest) -> str:
-        """Run an action of canal's admin on one destination, such as start or stop, and return its result."""
+        """Run an action of canal-admin on one destination, such as start or stop, and return its result."""
         destination = request.destination
         call = _find_action(self._instance, "InstanceAdmin", request.admin)
         self._check_known(destination)
         return call(destination)
 
     def read_log(self, request: LogAdminRequest) -> str:
-        """Return the names of the log files (`list`), or the last lines of one (`tail`), for canal's admin."""
+        """Return the names of the log files (`list`), or the last lines of one (`tail`), for canal-admin."""
         kind, action, file = request.type, request.admin, request.file
         destination = request.destination if kind == "instance" else None
         if kind not in {"server", "instance"} or action not in {"list", "tail"}:

@@ -1,4 +1,4 @@
-"""The TCP port of canal's console."""
+"""The TCP port of canal's admin protocol, which canal-admin connects to."""
 
 import socket
 
@@ -8,7 +8,7 @@ from penstock.canal.structures import AckReply
 from penstock.config import CanalAdminSettings
 from penstock.server.canal.refusal import GENERAL
 from penstock.server.canal.session import CanalAccess
-from penstock.server.canal_admin.calls import ConsoleCalls
+from penstock.server.canal_admin.calls import CanalAdminCalls
 from penstock.server.canal_admin.session import PACKET, AdminPacketType, CanalAdminSession
 from penstock.server.port import Port
 
@@ -19,13 +19,13 @@ _IDLE_S = 300.0
 
 
 class CanalAdminListener(Port):
-    """Accepts connections of canal's console. It binds when constructed."""
+    """Accepts connections of canal-admin. It binds when constructed."""
 
     def __init__(
         self,
         settings: CanalAdminSettings,
         port: int,
-        calls: ConsoleCalls,
+        calls: CanalAdminCalls,
         *,
         connections: int = _CONNECTIONS,
         login_s: float = _LOGIN_S,
@@ -39,7 +39,7 @@ class CanalAdminListener(Port):
         )
 
     def _handle_connection(self, connection: socket.socket) -> None:
-        """Serve one connection of canal's console until it closes."""
+        """Serve one connection of canal-admin until it closes."""
         CanalAdminSession(
             FrameSocket(connection, _FRAME_BYTES, self._login_s), self._calls, self._access, _IDLE_S
         ).run()

@@ -1,4 +1,4 @@
-"""One connection of canal's console. Nothing is answered before the login has succeeded.
+"""One connection of canal-admin. Nothing is answered before the login has succeeded.
 
 canal's own port says OK after a failed login, too, and then answers everything.
 """
@@ -21,7 +21,7 @@ from penstock.canal.structures import (
 from penstock.errors import PenstockError, ProtocolError
 from penstock.server.canal.refusal import GENERAL, UNSUPPORTED, CanalRefusedError, describe_error
 from penstock.server.canal.session import CanalAccess
-from penstock.server.canal_admin.calls import ConsoleCalls
+from penstock.server.canal_admin.calls import CanalAdminCalls
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ _MAX_LOGIN_ATTEMPTS = 3
 
 
 class AdminPacketType(IntEnum):
-    """The types of packets on the port of canal's console."""
+    """The types of packets on the port of canal-admin."""
 
     HANDSHAKE = 1
     CLIENTAUTHENTICATION = 2
@@ -41,9 +41,9 @@ class AdminPacketType(IntEnum):
 
 
 class CanalAdminSession:
-    """The conversation with canal's console over one connection."""
+    """The conversation with canal-admin over one connection."""
 
-    def __init__(self, wire: FrameSocket, calls: ConsoleCalls, access: CanalAccess, idle_s: float) -> None:
+    def __init__(self, wire: FrameSocket, calls: CanalAdminCalls, access: CanalAccess, idle_s: float) -> None:
         self._wire, self._access, self._idle_s = wire, access, idle_s
         self._calls: Mapping[int, Callable[[bytes], str]] = {
             AdminPacketType.SERVER: lambda body: calls.run_server_action(ServerAdminRequest.decode(body)),
@@ -52,7 +52,7 @@ class CanalAdminSession:
         }
 
     def run(self) -> None:
-        """Answer requests until the console leaves."""
+        """Answer requests until canal-admin disconnects."""
         try:
             if self._log_in():
                 while (raw := self._wire.receive()) is not None:
@@ -61,7 +61,7 @@ class CanalAdminSession:
             self._send(GENERAL, describe_error(error))
 
     def _log_in(self) -> bool:
-        """Do the handshake and the login; return whether the console may send requests."""
+        """Do the handshake and the login; return whether canal-admin may send requests."""
         seed = os.urandom(scramble.SEED_BYTES)
         self._wire.send(packet.build_frame(AdminPacketType.HANDSHAKE, HandshakeReply(seed).encode(), PACKET))
         for _ in range(_MAX_LOGIN_ATTEMPTS):
