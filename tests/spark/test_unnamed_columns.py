@@ -62,7 +62,7 @@ def test_rows_of_tables_that_are_not_known_are_delivered_with_the_names_there_ar
             ("altered", {"n": 1, "id": 5, "v": "c"}),
         ]
         for table in ("same", "altered", "dropped"):
-            said = f"columns delivered with other names destination=default table={name}.{table}"
+            said = f"rows delivered with substitute names destination=default table={name}.{table}"
             assert said in caplog.text
         typed = stream(spark, server, table=f"{name}.same", startingPosition=str(start))
         with pytest.raises(Exception, match=UNKNOWN):  # whoever reads columns by name must be sure of them

@@ -44,7 +44,7 @@ def callable_of(kernel: Kernel) -> Callable[..., Any]:
         if IS_CHECKED or os.name != "posix":
             return _by_numba(kernel)
         for path in _cache_files(kernel):
-            code = _kept(path)
+            code = _read_cached_code(path)
             if code is not None:
                 return _Native(kernel, *_load(code))
         _announce_compilation()
@@ -77,8 +77,9 @@ def _cache_files(kernel: Kernel) -> Iterator[Path]:
         yield Path(own or Path(home) / ".cache") / "penstock" / "kernels" / name
 
 
-def _kept(path: Path) -> bytes | None:
-    """Return the code in a cache file; None when there is none that is whole."""
+def _read_cached_code(path: Path) -> bytes | None:
+    """Return the machine code of a kernel from its file in the disk cache; None when the file cannot be read, or does
+    not match its checksum."""
     try:
         raw = path.read_bytes()
     except OSError:

@@ -99,4 +99,4 @@ class Callbacks:
         try:
             self._on_stopped(reason)
         except Exception:
-            log.exception("elected process not stopped cleanly %s", self._label)
+            log.exception("error while stopping at the end of an election term %s", self._label)

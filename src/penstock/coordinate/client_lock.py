@@ -72,7 +72,8 @@ class ClientLock:
         self._sessions.forget(self)
 
     def acquire(self, timeout_s: float) -> bool:
-        """Wait for the lock; False when another client has it, or ZooKeeper does not answer."""
+        """Wait up to `timeout_s` for the lock, and return whether this process has it. False means that another client
+        had it all the time, or that ZooKeeper did not answer."""
         with self._changed:
             self._is_wanted = True
             self._woken.set()

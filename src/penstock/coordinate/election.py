@@ -244,9 +244,9 @@ class Election:
             self._callbacks.end(reason)
         if not self._callbacks.wait(self.settings.stop_limit_s):
             log.error(
-                "elected process not stopped in time after losing the election, fenced %s limit_s=%g",
-                self.nodes.label,
-                self.settings.stop_limit_s,
+                "still running after the end of its election term, later writes by this process are refused %s"
+                " limit_s=%g",
+                *(self.nodes.label, self.settings.stop_limit_s),
             )
         with self._lock:
             guard.end()
@@ -274,7 +274,10 @@ class Election:
             session.delete(self.nodes.running, node.version)  # we have stopped long since
             return 0.0
         if node is not None and self._ended_epoch and remove_ended(session, self.nodes, node, self._ended_epoch):
-            log.info("nodes of an ended process removed %s epoch=%d", self.nodes.label, self._ended_epoch)
+            log.info(
+                "ZooKeeper nodes of the last election's winner removed because its process has ended %s term=%d",
+                *(self.nodes.label, self._ended_epoch),
+            )
             return 0.0
         if running is not None:
             self._backoff.note_owner(running.address)
@@ -324,7 +327,7 @@ class Election:
 
     def _note_failed_start(self, fence: Fence, error: Exception) -> None:  # called by the callbacks' thread
         log.error(
-            "start after winning the election failed %s epoch=%s reason=%s",
+            "start after winning the election failed %s term=%s reason=%s",
             self.nodes.label,
             fence.epoch,
             error,

@@ -53,7 +53,7 @@ class LoadedGraph:
 
 @dataclass(slots=True)
 class BatchCounts:
-    """What one batch did."""
+    """Counts of one batch: the changes that it had, and the documents that were written, deleted, stale or rejected."""
 
     changes: int = 0  # of tables of the document
     unused: int = 0  # of them, those of columns that no document uses
@@ -137,14 +137,17 @@ class DocumentSync:
             return self._apply_read_back(self._reader.read_changes(whole, skips_unfit=True))
 
     def _apply_read_back(self, touched: TouchedKeys) -> BatchCounts:
-        """Follow the statements of a batch, and write the documents that it touches in the source's present state.
-        Where a statement changed the keys by which they are found, the rebuild after it has written all of them."""
+        """Apply a batch by reading the documents that it touches back from the source, in their present state, instead
+        of building them from row images. DDL of the batch is followed first. If that changed the keys by which
+        documents are found, the rebuild after it has written all documents, and the keys in the batch are not looked
+        up."""
         counts = BatchCounts(touched.changes, touched.unused)
         keys = self._reader.key_names
         is_rebuilt = bool(touched.statements) and self._follow_statements(touched, counts)
         if touched.unknown and not is_rebuilt:
             log.warning(
-                "changes may touch documents that nobody can name, all documents are compared index=%s",
+                "affected documents cannot be determined from the changes, all documents are compared with the source"
+                " index=%s",
                 self.graph.spec.index,
             )
             counts.documents, is_rebuilt = self.rebuild(touched.unknown), True

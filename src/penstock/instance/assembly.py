@@ -17,17 +17,17 @@ from penstock.meta import (
     FailoverPositions,
     FileMetaBackend,
     FilePositions,
-    FileRecords,
+    FileSourceRecords,
     LogPositions,
     MemoryPositions,
-    MemoryRecords,
+    MemorySourceRecords,
     MetaManager,
     PersistentMetaManager,
     SourceRecord,
     SourceRecords,
     ZooKeeperMetaBackend,
     ZooKeeperPositions,
-    ZooKeeperRecords,
+    ZooKeeperSourceRecords,
 )
 from penstock.model import Position
 from penstock.store import EventStore, EvictionPolicy, FileStorage, MemoryStorage, Retention, TieredStorage
@@ -81,8 +81,12 @@ def open_meta_stores(settings: InstanceSettings, fence: Fence | None = None) -> 
 def _open_source_records(settings: InstanceSettings, tree: Tree | None, fence: Fence | None) -> SourceRecords:
     """Return the store of the log identity: where the cursors are, or else where the events are."""
     if settings.meta_kind in {"zookeeper", "mixed", "period-mixed"}:
-        return ZooKeeperRecords(settings.destination, _require_zookeeper(tree), fence=fence)
-    return MemoryRecords() if settings.data_dir is None else FileRecords(settings.destination, settings.data_dir)
+        return ZooKeeperSourceRecords(settings.destination, _require_zookeeper(tree), fence=fence)
+    return (
+        MemorySourceRecords()
+        if settings.data_dir is None
+        else FileSourceRecords(settings.destination, settings.data_dir)
+    )
 
 
 def load_source_record(settings: InstanceSettings) -> SourceRecord:

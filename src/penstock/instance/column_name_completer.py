@@ -60,14 +60,14 @@ class ColumnNameCompleter:
     def _complete_map(self, body: bytes, block: Block, name: TableName, problem: str) -> bytes:
         """Return a table map with the names that the source has now, or as it is."""
         if body not in self._maps:
-            names = "those that the source has now"
+            names = "those of the table in the source now"
             try:
                 completed = complete_table_map(body, self._find_present(name), block.server_version)
             except SchemaError as error:
                 completed, names = body, f"@1 and so on, because {error}"
             log.warning(
-                "binlog has no column names, columns delivered with other names destination=%s table=%s position=%s"
-                " names=%s reason=%s",
+                "column names neither in the binlog (binlog_row_metadata is not FULL) nor in the schema history, rows"
+                " delivered with substitute names destination=%s table=%s position=%s names=%s reason=%s",
                 *(self._instance.settings.destination, name, block.start, names, problem),
             )
             self._maps[body] = completed

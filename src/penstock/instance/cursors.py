@@ -11,7 +11,7 @@ from penstock.config import InstanceSettings
 from penstock.coordinate import ZooKeeperTree
 from penstock.errors import ConfigurationError, MetaInUseError, PositionLostError
 from penstock.instance.assembly import load_source_record, open_meta_stores
-from penstock.meta import ClientRecord, Cursor, FileMetaBackend, MemoryRecords, MetaManager, ZooKeeperMetaBackend
+from penstock.meta import ClientRecord, Cursor, FileMetaBackend, MemorySourceRecords, MetaManager, ZooKeeperMetaBackend
 from penstock.meta.zookeeper_backend import ROOT
 from penstock.model import Position
 
@@ -94,7 +94,7 @@ def measure_source_log(settings: InstanceSettings) -> LogExtent:
 
 def open_source_log(settings: InstanceSettings) -> SourceLog:
     """Return a reader of the log that an instance follows, in its epoch, without running the instance."""
-    records = MemoryRecords()
+    records = MemorySourceRecords()
     records.save(load_source_record(settings))
     return SourceLog(settings, LogIdentity(records, settings.epoch, settings.destination))
 

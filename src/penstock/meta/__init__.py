@@ -13,7 +13,13 @@ from penstock.meta.log_position import (
 from penstock.meta.manager import MetaManager
 from penstock.meta.persistent_manager import MetaBackend, PersistentMetaManager
 from penstock.meta.record import BatchRange, ClientRecord
-from penstock.meta.source_record import FileRecords, MemoryRecords, SourceRecord, SourceRecords, ZooKeeperRecords
+from penstock.meta.source_record import (
+    FileSourceRecords,
+    MemorySourceRecords,
+    SourceRecord,
+    SourceRecords,
+    ZooKeeperSourceRecords,
+)
 from penstock.meta.zookeeper_backend import ZooKeeperMetaBackend
 
 __all__ = [
@@ -24,10 +30,10 @@ __all__ = [
     "FailoverPositions",
     "FileMetaBackend",
     "FilePositions",
-    "FileRecords",
+    "FileSourceRecords",
     "LogPositions",
     "MemoryPositions",
-    "MemoryRecords",
+    "MemorySourceRecords",
     "MetaBackend",
     "MetaManager",
     "PersistentMetaManager",
@@ -35,5 +41,5 @@ __all__ = [
     "SourceRecords",
     "ZooKeeperMetaBackend",
     "ZooKeeperPositions",
-    "ZooKeeperRecords",
+    "ZooKeeperSourceRecords",
 ]

@@ -1,4 +1,5 @@
-"""Which log an instance follows, and in which epoch. It is persisted, so that a replaced server is noticed.
+"""The source record of an instance: which server's log it follows, and in which epoch. It is persisted, so that a
+replaced server is noticed.
 
 The epoch rises when the log is reset or replaced by another server's, and is persisted before anything of the new log
 is. It never falls.
@@ -21,7 +22,8 @@ _FILES = 500  # how many files are remembered, the newest
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """The log that an instance follows: its epoch, its server, and the identities of its files.
+    """The log that an instance follows: its epoch, the address and the uuid of its server, and the identities of its
+    newest files.
 
     record = SourceRecord(epoch=1, address="db1:3306")
     record = record.with_file(identity)
@@ -67,14 +69,14 @@ class SourceRecords(Protocol):
         ...
 
     def save(self, record: SourceRecord) -> None:
-        """Save which log the instance follows."""
+        """Save the record: epoch, address and uuid of the server, and the identities of its log files."""
         ...
 
 
-class MemoryRecords:
+class MemorySourceRecords:
     """Holds the source record in memory; it is lost with the process.
 
-    records = MemoryRecords()
+    records = MemorySourceRecords()
     records.save(SourceRecord(epoch=1))
     """
 
@@ -90,10 +92,10 @@ class MemoryRecords:
         self._record = record
 
 
-class FileRecords:
+class FileSourceRecords:
     """Persists the source record in `source.json` beside `meta.dat`; the file is replaced as a whole.
 
-    records = FileRecords("shop", data_dir / "shop")
+    records = FileSourceRecords("shop", data_dir / "shop")
     epoch = records.load().epoch
     """
 
@@ -119,10 +121,10 @@ class FileRecords:
             raise MetaError(f"{self.path} cannot be written: {error.strerror}") from None
 
 
-class ZooKeeperRecords:
+class ZooKeeperSourceRecords:
     """Persists the source record in the node /otter/canal/destinations/{destination}/source.
 
-    records = ZooKeeperRecords("shop", ZooKeeperTree("zk1:2181"))
+    records = ZooKeeperSourceRecords("shop", ZooKeeperTree("zk1:2181"))
     epoch = records.load().epoch
     """
 

@@ -89,7 +89,8 @@ class FlashbackFormat(LineFormat):
         return self._report_statement(block, event, f"{outcome.sql}, prepared before") if outcome.is_commit else ""
 
     def write_incident(self, block: Block, incident: Incident) -> str:  # noqa: ARG002 - it says where it is
-        """Return a comment about an incident."""
+        """Return a comment about an INCIDENT event, with which the source says that events may be missing from its
+        binlog at this position."""
         return f"-- {incident}; what is lost cannot be undone\n"
 
     def write_notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> LinePattern:  # noqa: ARG002 - nothing

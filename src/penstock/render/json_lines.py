@@ -120,7 +120,8 @@ class JsonLineFormat(LineFormat):
         return _write_object(block, event, "commit" if outcome.is_commit else "rollback", xid=outcome.xid)
 
     def write_incident(self, block: Block, incident: Incident) -> str:
-        """Return an incident as a JSON object."""
+        """Return an INCIDENT event, with which the source says that events may be missing from its binlog at this
+        position, as a JSON object."""
         return _write_object(block, incident.event, "incident", message=incident.message, meaning=incident.meaning)
 
     def write_notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> LinePattern:

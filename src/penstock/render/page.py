@@ -189,7 +189,8 @@ class LineFormat(RowFormat):
 
     @abstractmethod
     def write_incident(self, block: Block, incident: Incident) -> str:
-        """Return the line that says that events may be missing here."""
+        """Return the line of an INCIDENT event, with which the source says that events may be missing from its binlog
+        at this position."""
 
     @abstractmethod
     def write_notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> LinePattern:

@@ -53,7 +53,7 @@ class SqlFormat(LineFormat):
         if not last.is_in_transaction():
             return ""
         xid = self.xa.xids.get(last.transaction)
-        restored = _switch_options(Options(last.options), Options(0))
+        restored = _write_option_switch(Options(last.options), Options(0))
         return restored + ("COMMIT;\n" if xid is None else _xa_end_statements(LineRole.PREPARE, xid))
 
     def write_changes(self, changes: TableChanges) -> LinePattern:
@@ -98,9 +98,9 @@ class SqlFormat(LineFormat):
         plain = statement.create_table_without_rows
         lines += [
             f"SET {', '.join(before)};\n",
-            _switch_options(Options(0), statement.options),
+            _write_option_switch(Options(0), statement.options),
             _terminate(statement.text if plain is None else plain),
-            _switch_options(statement.options, Options(0)),
+            _write_option_switch(statement.options, Options(0)),
             f"SET {', '.join(after)};\n",
             # The statement has committed what it stands in; its rows belong together.
             "" if plain is None else "BEGIN;\n",
@@ -115,7 +115,8 @@ class SqlFormat(LineFormat):
         return f"-- {head}\n{outcome.sql};\n"
 
     def write_incident(self, block: Block, incident: Incident) -> str:  # noqa: ARG002 - it says where it is
-        """Return an incident as a comment."""
+        """Return an INCIDENT event, with which the source says that events may be missing from its binlog at this
+        position, as a comment."""
         return f"-- {incident}\n"
 
     def write_notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> LinePattern:  # noqa: ARG002 - only the text
@@ -164,7 +165,7 @@ def _option_switches(page: PageLines, before: LineContext) -> LinePattern:
     if not (options.any() or last.any()):
         return ()
     pairs, which = np.unique(np.stack([last, options]), axis=1, return_inverse=True)
-    texts = [_switch_options(Options(old), Options(new)) for old, new in pairs.T.tolist()]
+    texts = [_write_option_switch(Options(old), Options(new)) for old, new in pairs.T.tolist()]
     return (FormattedColumn(text.texts_from_list(texts)).pick_rows(which.reshape(-1)),)
 
 
@@ -189,8 +190,10 @@ def _xa_end_statements(role: LineRole, xid: str) -> str:
     return f"XA END {xid};\n{last};\n"
 
 
-def _switch_options(old: Options, new: Options) -> str:
-    """Return the SET statement from one set of session options to another; the session's own values are saved aside."""
+def _write_option_switch(old: Options, new: Options) -> str:
+    """Return the SET statement that changes the session's checks (FOREIGN_KEY_CHECKS, UNIQUE_CHECKS) from `old` to
+    `new`; empty where they agree. When it switches a check off, it saves the session's value in a user variable
+    (@OLD_…), from which it restores the value when it switches the check on again."""
     assignments: list[str] = []
     for option, name in _CHECKS.items():
         if option & ~old & new:

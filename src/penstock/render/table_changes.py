@@ -12,7 +12,7 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.rows.decode import Rows, decode_rows
 from penstock.binlog.rows.differences import list_absent_columns, list_changed_columns
 from penstock.binlog.rows.located import ABSENT
-from penstock.binlog.rows.partial import list_operations
+from penstock.binlog.rows.partial import list_json_operations
 from penstock.model import Column
 from penstock.render import text
 from penstock.render.change_part import (
@@ -63,7 +63,7 @@ class _TableImages:
         names = [column.name for column in self._columns]
         changed = list_changed_columns(self._block.raw[0], located, self._columns)
         absent = list_absent_columns(located, names, []) if self._absent else None
-        partial = list_operations(located.rows, names, rows.operations) if rows.operations else None
+        partial = list_json_operations(located.rows, names, rows.operations) if rows.operations else None
         sizes, keys = self._collect_keys(pairs, first_name)
         return ChangePart(
             np.full(count, number, np.int64),

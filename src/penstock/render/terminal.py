@@ -96,7 +96,8 @@ class TerminalFormat(LineFormat):
         return f"{self._write_headings(block, np.array([event]))[0].as_py()}  {self._colour(outcome.sql, _DDL)}\n"
 
     def write_incident(self, block: Block, incident: Incident) -> str:
-        """Return the line of an incident."""
+        """Return the line of an INCIDENT event, with which the source says that events may be missing from its binlog
+        at this position."""
         head = self._write_headings(block, np.array([incident.event]))[0].as_py()
         return f"{head}  {self._colour(f'INCIDENT: {incident.meaning}', _COLOURS[RowChangeKind.DELETE])}\n"
 

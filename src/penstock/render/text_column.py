@@ -41,7 +41,9 @@ class TextColumnBuilder:
         self._parts: list[tuple[NDArray[np.int64], LineLayout, str]] = []
 
     def add(self, rows: NDArray[np.int64], layout: LineLayout, first: str = "") -> None:
-        """Let text i of the layout become row rows[i]; `first` replaces the first character of each text."""
+        """Add a part: line i of `layout` is written as row `rows[i]` of the column. If `first` is set, it replaces the
+        first character of each of these texts. JSON objects of rows without some columns need it: each of their members
+        is written with a comma before it, and the first comma becomes the opening brace."""
         self._sizes[rows] = layout.sizes
         self._is_there[rows] = True
         self._parts.append((rows, layout, first))

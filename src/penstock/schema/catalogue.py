@@ -126,8 +126,8 @@ class Catalogue:
         return table
 
     def schema_of(self, name: TableName) -> TableSchema:
-        """Return the schema of a table as a table map of the log describes it; raise SchemaError when it is not
-        known."""
+        """Return the schema of a table, made from its definition in this catalogue, with the columns and types that a
+        table map of the log has for it; raise SchemaError when the definition is not known."""
         return self.get(name).schema
 
     def without_table(self, name: TableName, statement: str) -> "Catalogue":

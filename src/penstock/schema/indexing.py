@@ -82,8 +82,9 @@ def _parts(key: KeySpec, fields: Sequence[ColumnDefinition], periods: Periods) -
 
 
 def _prefix(spec: PartSpec, field: ColumnDefinition, kind: KeyKind) -> int:
-    """Return the prefix of a key part; one as long as the column is none. Of a POINT, servers index what a point
-    takes."""
+    """Return the prefix length of a key part in characters, or in bytes for binary columns; 0 if the whole column is
+    indexed, as it is when the prefix written is the column's full length. For a POINT it is POINT_BYTES, as servers
+    show it."""
     if kind in (KeyKind.FULLTEXT, KeyKind.SPATIAL):
         return 0
     if field.type.kind == "point":

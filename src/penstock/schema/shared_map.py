@@ -1,4 +1,4 @@
-"""A map of many names that never changes: the next one shares with it all but one small part."""
+"""An immutable map whose changed copies share all parts with it but the one that was changed."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
@@ -8,7 +8,8 @@ _PARTS = 128
 
 
 class SharedMap(Mapping[str, V], Generic[V]):
-    """An immutable map that is copied in parts: a change of ten thousand entries copies two hundred references."""
+    """An immutable map that is divided into parts. A copy with one entry changed shares all other parts with the
+    original: of a map of ten thousand entries, about two hundred references are copied."""
 
     __slots__ = ("_parts",)
 

@@ -164,7 +164,8 @@ def _stored_table(searcher: tantivy.Searcher, hits: Sequence[tuple[float, Any]])
 
 
 def _ids_table(searcher: tantivy.Searcher, hits: Sequence[tuple[float, Any]]) -> pa.Table:
-    """Return id, version and routing of the documents at these addresses."""
+    """Return id, version and routing of the documents that a search of tantivy found. A hit is a score and the address
+    by which tantivy finds a stored document."""
     addresses = [address for _, address in hits]
     page = [searcher.doc(address) for address in addresses]
     columns = [

@@ -145,7 +145,7 @@ class SearchIndex(Protocol):
 
     def search(self, text: str, limit: int = 10) -> list[Hit]:
         """Answer a search box: every word must match, the last one also as a prefix, over the TEXT fields;
-        `field:value` narrows to one field. No text finds everything, and no text raises.
+        `field:value` narrows to one field. An empty text finds everything. Whatever the text is, it is not an error.
         """
         ...
 

@@ -118,7 +118,8 @@ class PooledTransport:
         self._pool.clear()
 
     def _choose_nodes(self) -> list[int]:
-        """Return the nodes in the order in which to try them: from the current one on, those left out last."""
+        """Return the indexes of the nodes in the order in which to try them: the node that answered last, then the
+        others in turn. A node that has failed, and whose delay is not over, comes after all that may be used now."""
         now = self._clock()
         ring = [(self._current + step) % len(self._nodes) for step in range(len(self._nodes))]
         return sorted(ring, key=lambda number: max(0.0, self._nodes[number].left_out_until - now))

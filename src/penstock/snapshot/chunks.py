@@ -95,7 +95,8 @@ class _Planner:
             yield from self._cut(least - 1, most, estimate)
 
     def _cut(self, low: int, high: int, estimate: int) -> Iterator[Key]:
-        """Yield the limits inside the range (low, high] of the first key column, which may have so many rows."""
+        """Yield the limits between chunks inside the range (low, high] of the first key column. `estimate` is how many
+        rows the range is expected to have."""
         pieces = min(_MOST_PIECES, math.ceil(estimate / self._rows), high - low)
         if pieces < 2:
             if estimate > _TOLERANCE * self._rows and len(self._table.key) > 1:

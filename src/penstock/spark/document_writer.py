@@ -58,15 +58,16 @@ class ExecutorWriter:
         self._spark, self._task, self._local = spark, task, local
 
     def write_documents(self, touched: Sequence[TouchedDocument]) -> DocumentCounts:
-        """Write documents here if they are few, or if only this process can write to the index."""
+        """Build and write documents on the executors; or in the driver, if they are few, or if only the driver's
+        process can write to the index."""
         if len(touched) < LEAST_FOR_EXECUTORS or not self._task.target.is_shared:
             return self._local.write_documents(touched)
         parts = [touched[first : first + _DOCUMENTS_PER_TASK] for first in range(0, len(touched), _DOCUMENTS_PER_TASK)]
         return self._run(_write_parts, parts)
 
     def write_operations(self, operations: pa.Table) -> DocumentCounts:
-        """Write built documents here if they are few, if only this process can write to the index, or if they are too
-        large to be sent."""
+        """Write documents that are built already: on the executors; or in the driver, if they are few, if only the
+        driver's process can write to the index, or if they are too large to be sent to executors."""
         count, size_bytes = operations.num_rows, operations.nbytes
         if count < LEAST_FOR_EXECUTORS or size_bytes > _MOST_BYTES or not self._task.target.is_shared:
             return self._local.write_operations(operations)

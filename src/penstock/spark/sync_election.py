@@ -125,7 +125,8 @@ class SyncElection:
 
     def _on_stopped(self, reason: str) -> None:
         log.info(
-            "term ends pipeline=%s address=%s reason=%s", self._candidate.pipeline, self._candidate.address, reason
+            "election term of this process ended, its pipeline stops here pipeline=%s address=%s reason=%s",
+            *(self._candidate.pipeline, self._candidate.address, reason),
         )
         with self._lock:
             term, self._term = self._term, None

@@ -1,4 +1,4 @@
-"""What `penstock sync` tells while it runs, in the words of whoever prints it."""
+"""The interface by which a sync job says what it does; `penstock sync` prints it."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
@@ -28,16 +28,16 @@ class DriverStatus:
 
 
 class SyncOutput(Protocol):
-    """Receives what happens in a sync job."""
+    """The output of a sync job: messages, progress reports, and whether this process runs the pipeline or stands by."""
 
     def tell(self, text: str) -> None:
-        """Tell people what happens."""
+        """Write a message for people."""
         ...
 
     def report(self, report: SyncReport) -> None:
-        """Tell how far the stream is."""
+        """Write how far the stream is."""
         ...
 
     def enter(self, status: DriverStatus) -> None:
-        """Tell that this process runs from now on, or stands by."""
+        """Write that this process runs the pipeline from now on, or stands by."""
         ...

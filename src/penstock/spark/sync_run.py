@@ -235,7 +235,10 @@ def _stop_query(query: Any) -> None:
     try:
         query.stop()
     except Exception as error:  # noqa: BLE001 - Spark has no class of its own for this
-        log.warning("stream did not end in time, its batch will run again reason=%s", cause_of(error))
+        log.warning(
+            "Spark streaming query not stopped in time, its unfinished batch runs again at the next start reason=%s",
+            cause_of(error),
+        )
 
 
 def _finish_load(index: SearchIndex, load_id: str) -> bool:

@@ -25,11 +25,12 @@ def memory_bytes(size: int, count: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class EntryPosition:
-    """The point after an entry of the store, as a sequence, as a log position and in bytes."""
+    """The point after an entry of the store: the sequence (number) of that entry, its position in the source's log, and
+    the total size of everything put into the store up to there."""
 
     sequence: int
     position: Position
-    bytes: int  # of everything that was put up to this point
+    bytes: int  # size of all entries up to this point together, since the store began; not an offset in a file
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -88,8 +88,8 @@ class StoreSpace:
         for client in dropped:
             client.lose(f"the store was full, and {client.name} was evicted")
             log.info(
-                "reader evicted from full store destination=%s client=%s position=%s: it resumes from the source's"
-                " binlog",
+                "reader that keeps its own position evicted from full store destination=%s client=%s position=%s: it"
+                " has to join again with that position, and is then served from the source's binlog",
                 self._destination, client.name, client.position,
             )  # fmt: skip
         remaining = [client for client in slowest if client not in dropped]
@@ -110,8 +110,8 @@ class StoreSpace:
         if self._log is None or not evict(client, self._log):
             return False
         log.info(
-            "client evicted destination=%s client=%s position=%s: the store no longer holds its events, it is served"
-            " from the source's binlog",
+            "client with a cursor evicted from store destination=%s client=%s position=%s: the store no longer holds"
+            " its events, it is served from the source's binlog until it has caught up",
             self._destination, client.name, client.position,
         )  # fmt: skip
         return True

@@ -104,7 +104,7 @@ def test_a_damaged_file_is_compiled_again(folder: Path, size: int) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:size])
     assert a_kernel()(np.array([1, 2], np.uint8), 2) == (6, 2)
-    assert native._kept(path) is not None
+    assert native._read_cached_code(path) is not None
     assert list(folder.iterdir()) == [path]
 
 

@@ -11,7 +11,7 @@ from penstock.capture.log_identity import LogIdentity
 from penstock.capture.source_log import SourceLog
 from penstock.config import DirectorySettings, InstanceSettings
 from penstock.errors import BinlogError, PositionLostError, SourceConnectionError
-from penstock.meta import MemoryRecords
+from penstock.meta import MemorySourceRecords
 from penstock.model import GtidSet, Position
 from penstock.store import Start
 from tests.support.shop_log import PRODUCT, written
@@ -61,7 +61,7 @@ def logs(tmp_path: Path, is_mariadb: bool) -> list[LogWriter]:
 
 
 def log_of(folder: Path) -> SourceLog:
-    records = MemoryRecords()
+    records = MemorySourceRecords()
     return SourceLog(
         InstanceSettings(source=DirectorySettings(path=str(folder), poll_s=0.001, trust_ends=True)),
         LogIdentity(records, 2),

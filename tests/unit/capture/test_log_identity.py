@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.capture.log_identity import LogIdentity, LogMatch
-from penstock.meta import MemoryRecords, SourceRecord
+from penstock.meta import MemorySourceRecords, SourceRecord
 from penstock.model import FileIdentity, GtidSet, Position
 from penstock.source import LogInventory
 
@@ -16,7 +16,7 @@ POSITION = Position("binlog.000005", 400)
 
 
 def known(server: str = ONE) -> LogIdentity:
-    identity = LogIdentity(MemoryRecords(), 0)
+    identity = LogIdentity(MemorySourceRecords(), 0)
     identity.save_server("db:3306", server)
     for mark in MARKS:
         identity.save_file(mark)
@@ -70,11 +70,11 @@ def test_gtids_that_a_server_had_and_has_no_more() -> None:
 
 
 def test_the_first_log_is_taken_as_it_is() -> None:
-    assert judged(LogIdentity(MemoryRecords(), 0), TWO, moved(MARKS, began=77)) is LogMatch.SAME
+    assert judged(LogIdentity(MemorySourceRecords(), 0), TWO, moved(MARKS, began=77)) is LogMatch.SAME
 
 
 def test_the_epoch_is_kept_before_it_counts() -> None:
-    records = MemoryRecords()
+    records = MemorySourceRecords()
     identity = LogIdentity(records, 3)
     assert identity.epoch == 3
     identity.save_file(MARKS[0])
@@ -82,7 +82,7 @@ def test_the_epoch_is_kept_before_it_counts() -> None:
     assert records.load() == SourceRecord(4, "other:3306", TWO, {}, True)
     assert LogIdentity(records, 0).epoch == 4, "it never falls"
 
-    class Broken(MemoryRecords):
+    class Broken(MemorySourceRecords):
         def save(self, record: SourceRecord) -> None:
             raise OSError(record)
 

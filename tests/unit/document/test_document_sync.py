@@ -80,7 +80,7 @@ def test_rows_that_nobody_can_place_have_all_documents_compared(shop: MemorySync
     assert shop.index.versions == {"1": 10, "2": 12}
     assert counts.documents.written == 3
     assert "without the column order_id" in caplog.text
-    assert "all documents are compared index=orders" in caplog.text
+    assert "all documents are compared with the source index=orders" in caplog.text
 
 
 def test_each_document_is_built_once_however_many_changes_touched_it(shop: MemorySync) -> None:

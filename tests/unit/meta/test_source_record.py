@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import MetaError
-from penstock.meta import FileRecords, SourceRecord
+from penstock.meta import FileSourceRecords, SourceRecord
 from penstock.model import FileIdentity
 
 _MARKS = st.builds(
@@ -36,11 +36,11 @@ def test_only_the_newest_files_are_remembered() -> None:
 
 
 def test_in_a_file(tmp_path: Path) -> None:
-    records = FileRecords("shop", tmp_path)
+    records = FileSourceRecords("shop", tmp_path)
     assert records.load() == SourceRecord()
     record = SourceRecord(2, "db:3306", "uuid", {"b.1": FileIdentity("b.1", 7, 1)}, True)
     records.save(record)
-    assert FileRecords("shop", tmp_path).load() == record
+    assert FileSourceRecords("shop", tmp_path).load() == record
     records.path.write_bytes(b"{}")
     with pytest.raises(MetaError, match=r"source\.json does not say which log was followed.*raise `epoch`"):
         records.load()

@@ -16,7 +16,7 @@ from penstock.binlog.events.layout import Entry
 from penstock.binlog.rows.decode import Rows, decode_rows
 from penstock.binlog.rows.differences import list_absent_columns, list_changed_columns
 from penstock.binlog.rows.fields import CHANGE_FIELDS, with_declared
-from penstock.binlog.rows.partial import list_operations, refuse_operations
+from penstock.binlog.rows.partial import list_json_operations, refuse_partial_json
 from penstock.binlog.rows.widening import widen
 from penstock.binlog.values.column import DEFAULT, DecodeOptions
 from penstock.errors import BinlogError, IncompatibleColumnError
@@ -81,7 +81,7 @@ def decode_changes_at(
     whole = whole or pa.schema([*fields, *CHANGE_FIELDS])
     for rows in decode_rows(block, events, schema, names, choice):
         if choice.partial_json == "error":
-            refuse_operations(block, rows, schema)
+            refuse_partial_json(block, rows, schema)
         yield pa.RecordBatch.from_arrays(_assembled(block, rows, schema, fields), schema=whole)
 
 
@@ -111,7 +111,7 @@ def _assembled(block: Block, rows: Rows, schema: TableSchema, fields: pa.Schema)
         block.raw[0], located, [column for column in schema.columns if column.name in rows.columns]
     )
     absent = list_absent_columns(located, names, [name for name in fields.names if name not in rows.columns])
-    operations = list_operations(located.rows, names, rows.operations)
+    operations = list_json_operations(located.rows, names, rows.operations)
     return [*arrays, *build_change_columns(block, images), changed, absent, operations]
 
 

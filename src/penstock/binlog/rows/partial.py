@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from penstock.binlog.values.json_operations import JsonOperations
 
 
-def list_operations(rows: int, columns: Sequence[str], operations: "Mapping[str, JsonOperations]") -> pa.Array:
-    """Return the operations of each row, in the order of the columns; null where a row has none."""
+def list_json_operations(rows: int, columns: Sequence[str], operations: "Mapping[str, JsonOperations]") -> pa.Array:
+    """Return the operations on JSON documents that each row has instead of the documents, in the order of the columns;
+    null where a row has none."""
     there = [(name, operations[name]) for name in columns if name in operations]
     if not there:
         return pa.nulls(rows, PARTIAL)
@@ -46,8 +47,9 @@ def list_operations(rows: int, columns: Sequence[str], operations: "Mapping[str,
     return pa.ListArray.from_arrays(to_arrow_numbers(bounds), items, type=PARTIAL, mask=to_arrow_booleans(counts == 0))
 
 
-def refuse_operations(block: Block, rows: Rows, schema: TableSchema) -> None:
-    """Raise an error if a row has operations: its reader wants values, and would take it for unchanged, or for null."""
+def refuse_partial_json(block: Block, rows: Rows, schema: TableSchema) -> None:
+    """Raise BinlogError if an update has only operations on a JSON document (a partial update), and not the document.
+    The reader asked for values, and the null in that column would be taken for an unchanged document, or for NULL."""
     for name, operations in rows.operations.items():
         row = int(np.argmax(operations.counts > 0))
         event = int(rows.events[rows.located.event[row]])
