@@ -121,7 +121,8 @@ def _digest(kernel: Kernel) -> str:
 
 
 def _parts(function: Any, seen: set[Any]) -> set[str]:
-    """Return what the code is made of: functions as Python has compiled them, constants by value."""
+    """Return everything that the machine code of a kernel depends on, as texts: the bytecode of its functions, and the
+    constants they use."""
     if function in seen:
         return set()
     seen.add(function)
@@ -148,7 +149,7 @@ def _text(code: types.CodeType) -> str:
 
 @cache
 def _numba_version() -> str:
-    """Return numba's version by the name of the folder that says it: to parse what lies in it takes longer."""
+    """Return numba's version from the name of its dist-info folder, which is faster than to parse its metadata."""
     spec = importlib.util.find_spec("numba")
     if spec is not None and spec.origin is not None:
         folders = [path.name for path in Path(spec.origin).parent.parent.glob("numba-*.dist-info")]
@@ -295,7 +296,8 @@ def _quick_address_of(array: NDArray[Any]) -> int:
 
 
 def _is_quick_right() -> bool:
-    """Return whether the quick loader reads an object as it is expected to be."""
+    """Return whether `_quick_address_of` finds the right addresses: it relies on how CPython and numpy lay out an
+    array."""
     if sys.implementation.name != "cpython":
         return False
     arrays = [np.arange(7, dtype=np.int64)[2:], np.zeros((2, 3), np.uint8), np.frombuffer(b"abc", np.uint8)]

@@ -1,4 +1,5 @@
-"""What the processor is: Linux says it in a file; elsewhere LLVM is asked, which takes its time to load."""
+"""The features of this machine's processor: read from /proc/cpuinfo on Linux; elsewhere from LLVM, which takes longer
+to load."""
 
 from functools import cache
 from pathlib import Path
@@ -8,7 +9,7 @@ _KNOWN = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU implemen
 
 @cache
 def _lines() -> tuple[str, ...]:
-    """Return what Linux says of the first processor; nothing where the file does not exist."""
+    """Return the lines of /proc/cpuinfo that describe the first processor; none where that file does not exist."""
     try:
         text = Path("/proc/cpuinfo").read_text("utf-8")
     except (OSError, UnicodeDecodeError):

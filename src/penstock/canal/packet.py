@@ -82,7 +82,7 @@ class ProtobufFields:
         return number in self._found
 
     def get_number(self, field: int, default: int = 0) -> int:
-        """Return a field as a signed number; `default` when it was not sent. Raises ProtocolError when it is no
+        """Return a field as a signed number; `default` when it was not sent. Raises ProtocolError when it is not a
         number."""
         value = self._found.get(field, default)
         if isinstance(value, bytes):
@@ -97,7 +97,7 @@ class ProtobufFields:
         return value
 
     def get_text(self, field: int) -> str:
-        """Return a field as text; empty when it was not sent. Raises ProtocolError when it is no UTF-8 text."""
+        """Return a field as text; empty when it was not sent. Raises ProtocolError when it is not UTF-8."""
         try:
             return self.get_bytes(field).decode()
         except UnicodeDecodeError:

@@ -145,7 +145,7 @@ class ClientRollbackRequest(ProtobufStructure):
 
 @dataclass(frozen=True, slots=True)
 class ServerAdminRequest(ProtobufStructure):
-    """An action of the console on the whole server."""
+    """An action of canal-admin on the whole server."""
 
     message: ClassVar[str] = "ServerAdmin"
     admin: str = ""
@@ -153,7 +153,7 @@ class ServerAdminRequest(ProtobufStructure):
 
 @dataclass(frozen=True, slots=True)
 class InstanceAdminRequest(ProtobufStructure):
-    """An action of the console on one destination."""
+    """An action of canal-admin on one destination."""
 
     message: ClassVar[str] = "InstanceAdmin"
     destination: str = ""
@@ -162,7 +162,7 @@ class InstanceAdminRequest(ProtobufStructure):
 
 @dataclass(frozen=True, slots=True)
 class LogAdminRequest(ProtobufStructure):
-    """A request of the console for the names or the last lines of logs."""
+    """A request of canal-admin for the names or the last lines of logs."""
 
     message: ClassVar[str] = "LogAdmin"
     type: str = ""

@@ -1,4 +1,4 @@
-"""What the capture loop works with."""
+"""The parts of an instance that the capture loop reads and changes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What went through an instance, and where its time went.
+"""Counters of one instance: blocks, events and bytes captured, and the seconds spent in each stage of capture.
 
 One thread counts, others look: each number is right, and a moment may lie between two of them.
 """
@@ -18,7 +18,7 @@ STAGES = ("source", "index", "tables", "filter", "store")
 
 @dataclass(slots=True)
 class CaptureCounters:
-    """Counts what went through an instance, and where its time went."""
+    """Counts the blocks, events and bytes that capture has read, and the seconds it has spent in each stage."""
 
     blocks: int = 0
     events: int = 0

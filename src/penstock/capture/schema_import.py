@@ -54,8 +54,8 @@ _SAME_SHAPE = {
 
 @dataclass(frozen=True, slots=True)
 class ImportedSchemas:
-    """Table schemas read from a source: those where the history begins and, if that is earlier than where they were
-    read, those from there on."""
+    """Table schemas read from a source: those at the position where the history begins; and in `later` those at the
+    position where they were read, if the history begins before it."""
 
     begin: Position
     first: Catalogue

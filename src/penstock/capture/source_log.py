@@ -84,7 +84,7 @@ class SourceLog:
                 before, self._server_id = self._server_id, random_server_id()
                 log.warning(
                     "replica server id changed destination=%s server_id=%d before=%d: another replica of the source"
-                    " uses the id from before",
+                    " uses the previous id",
                     self._settings.destination, self._server_id, before,
                 )  # fmt: skip
             raise

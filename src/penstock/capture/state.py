@@ -1,4 +1,4 @@
-"""What an instance does, why, and for how long it has done what."""
+"""The state of an instance, such as following or blocked, with the reason, and the time spent in each state."""
 
 import logging
 import threading

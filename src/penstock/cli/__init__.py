@@ -70,9 +70,8 @@ def main() -> None:
 
 
 def _exit_without_threads(end: BaseException) -> None:
-    """End the process here, as Python would, if a thread of the command would be cut off by the interpreter's own
-    shutdown.
-    """
+    """End the process at once, as Python would, if a thread of the command would be cut off by the interpreter's own
+    shutdown."""
     threads = sys.modules.get("penstock.cli.ordered_work")
     if threads is None or not threads.is_working(_WORKING_TIMEOUT_S):
         return

@@ -1,4 +1,5 @@
-"""Checks that what is to be written is one table, before anything is: half a file would look like all of it."""
+"""Checks that the rows to write are all of one table, before the first is written: a file that ends at the row of
+another table would look complete."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,5 @@
-"""What `penstock config check` says of a conf folder: what is wrong, what is open, what counts for nothing."""
+"""The report of `penstock config check` on a conf folder: settings that are wrong, ports open to other machines, and
+keys that are ignored."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

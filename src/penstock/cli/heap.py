@@ -1,4 +1,4 @@
-"""How the C library's heap behaves in the processes that are ours."""
+"""How Penstock's own processes use the heap of the C library."""
 
 import ctypes
 

@@ -49,7 +49,8 @@ class CursorOwner:
 def find_running_server(
     settings: InstanceSettings, config: Path, url: str | None, token: str | None
 ) -> CursorOwner | None:
-    """Return the server that has the cursors of an instance; None when none has, and they can be changed here."""
+    """Return the server that has the cursors of an instance; None when no server has them, so that this process may
+    change them."""
     try:
         check_not_in_use(settings)
     except MetaInUseError as error:

@@ -37,7 +37,7 @@ _SERVER, _DESTINATION = "127.0.0.1:11115", "default"
 
 
 class _ReadByDefault(TyperGroup):
-    """Runs `read` when the first argument is no subcommand: it is a table then."""
+    """Runs the subcommand `read` when the first argument is not a subcommand: then it is the name of a table."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put `read` before the name of a table, and before options."""

@@ -117,7 +117,7 @@ class ServerLink:
         return self._call_with_retry(call)
 
     def open_stream(self, ticket: bytes, *, waits_for_start: bool = True, has_end: bool = True) -> ServerStream:
-        """Open a stream on a server that accepts it; breaks later on are not retried here.
+        """Open a stream on a server that accepts it; a stream that breaks later is not opened again by this call.
 
         Of a range between two positions (`has_end`) something comes all the time; others may look for their start, or
         through much of the log, before something comes.

@@ -57,7 +57,7 @@ class RunningSettings(Section):
     )
     share: bool = Field(
         default=True,
-        description="balance the load: move destinations between the servers until each runs about as many",
+        description="balance the load: move destinations between the servers until all run about the same number",
     )
 
 
@@ -98,7 +98,7 @@ class ManagerSettings(Login):
 
 
 class ServerSettings(Section):
-    """One server process with its instances. A destination is the name of an instance, as in canal; it is no sink.
+    """One server process with its instances. A destination is the name of an instance, as in canal; it is not a sink.
 
     settings = ServerSettings(flight=FlightSettings(port=0), instances=(InstanceSettings(),))
     Server(settings).start()
@@ -135,7 +135,7 @@ class ServerSettings(Section):
     scan_s: float = Field(
         default=5,
         ge=0,
-        description="seconds between two scans of the conf folder for changes; 0: only at the start",
+        description="seconds between two scans of the conf folder for changes; 0: read it only when the server starts",
     )
     destinations: Annotated[tuple[str, ...], TEXTS_SCHEMA] | None = Field(
         default=None,

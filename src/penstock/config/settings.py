@@ -36,7 +36,7 @@ class StoreSettings(Section):
     slots: int | None = Field(
         default=None,
         ge=1,
-        description="kind memory: entries at which the store is full and capture waits for acks, a power of two",
+        description="kind memory: number of entries at which the store is full and capture waits; a power of two",
     )
     segment: ByteSize = Field(
         default=ByteSize(64 << 20),
@@ -147,7 +147,8 @@ class FailoverSettings(Section):
     """
 
     query: str = Field(
-        default="SELECT 1", description="SQL statement of the health check, which a healthy source answers"
+        default="SELECT 1",
+        description="SQL statement that the health check runs; the check fails if the source does not answer it",
     )
     interval_s: float = Field(default=3, gt=0, description="seconds between two health checks of the source")
     retries: int = Field(
@@ -213,7 +214,7 @@ class SnapshotSettings(Section):
 
 
 class InstanceSettings(Section):
-    """One capture pipeline. Its name is called `destination`, as in canal: clients subscribe to it; it is no sink.
+    """One capture pipeline. Its name is called `destination`, as in canal: clients subscribe to it; it is not a sink.
 
     settings = InstanceSettings(destination="shop", source=SourceSettings(host="db1", user="penstock"))
     """
@@ -252,7 +253,7 @@ class InstanceSettings(Section):
     retention_warning_h: float = Field(
         default=12,
         ge=0,
-        description="warn when the source will purge binlog that is still needed within this many hours; 0: never",
+        description="warn this many hours before the source purges binlog that is still needed; 0: never warn",
     )
     schema_from: Literal["start", "earliest"] = Field(
         default="start",
@@ -368,7 +369,8 @@ class GroupSettings(Section):
         ge=0,
         description=(
             "maximum number of seconds for which a transaction of one source is held back while another source of the"
-            " group may still deliver an earlier one; after that it is delivered, and the earlier one comes later"
+            " group may still deliver an earlier one; after that it is delivered, and the earlier one follows it, out"
+            " of order"
         ),
     )
     canal: CanalRendering = Field(

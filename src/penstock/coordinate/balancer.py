@@ -167,7 +167,7 @@ class Balancer:
         with self._lock:
             election = self._elections.get(move.destination)
         if election is not None and now - self._changed_at >= (rank + 1) * self.settings.settle_s:
-            log.info("destination released for balance destination=%s to=%s", move.destination, move.to_server)
+            log.info("destination released to balance the load destination=%s to=%s", move.destination, move.to_server)
             self._released, self._changed_at = move, now
             election.release(f"{move.to_server} has less to do")
 

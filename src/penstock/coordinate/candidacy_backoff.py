@@ -1,4 +1,4 @@
-"""What one server remembers between its attempts to run a destination. No I/O; `now` is passed in."""
+"""The delays between the attempts of one server to run a destination. No I/O; `now` is passed in."""
 
 from dataclasses import dataclass
 
@@ -16,12 +16,13 @@ class ElectionSettings:
     grace_s: float = 10.0  # how long a server that released the destination leaves it to the others
     pause_s: float = 1.0  # after a start that failed; twice as long after the next
     longest_pause_s: float = 30.0
-    stop_limit_s: float = 10.0  # for `on_stopped`, before the node is given up all the same
+    stop_limit_s: float = 10.0  # for `on_stopped`; after that the running node is removed all the same
     poll_s: float = 5.0  # between two reads of ZooKeeper, when no watch fires
 
 
 class CandidacyBackoff:
-    """Decides when one server may try again for one destination: after a failed start, and after it released it."""
+    """Decides when one server may try again to run one destination, after it failed to start the destination or
+    released it."""
 
     def __init__(self, address: str, settings: ElectionSettings) -> None:
         self.owner: str | None = None  # the address of the running server, as seen last
@@ -46,7 +47,7 @@ class CandidacyBackoff:
         return self._vacant_since
 
     def note_release(self, now: float) -> None:
-        """Note that this server has given the destination up: for a while the others go first."""
+        """Note that this server has released the destination: for `grace_s` the other servers may take it first."""
         self.owner = None
         self.grace_until = now + self._settings.grace_s
 

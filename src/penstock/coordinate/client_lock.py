@@ -125,7 +125,10 @@ class ClientLock:
             return self._step(session)
         except CoordinationError as error:
             log.debug(
-                "client lock retried destination=%s client=%d reason=%s", self._destination, self._client_id, error
+                "client lock in ZooKeeper not checked, retrying destination=%s client=%d reason=%s",
+                self._destination,
+                self._client_id,
+                error,
             )
             return _RETRY_S
 

@@ -136,7 +136,8 @@ class Election:
         return self._is_released.wait(timeout_s)
 
     def fail(self, error: Exception) -> None:
-        """Report that what was started has failed: the destination is given up, and tried again later."""
+        """Report that the destination failed after it was started: it is released, and this server tries again
+        later."""
         with self._lock:
             if self._fence is not None:
                 self._backoff.note_failure(self._clock())
@@ -180,7 +181,7 @@ class Election:
                 return self._step_as_owner(session, node, running)
             return self._step_as_candidate(session, node, running)
         except (CoordinationError, FencedError) as error:
-            log.debug("election retried %s reason=%s", self.nodes.label, error)
+            log.debug("nodes of the election not read or written, retrying %s reason=%s", self.nodes.label, error)
             return _RETRY_S
 
     # -- the node is ours
@@ -287,7 +288,8 @@ class Election:
         return self._attempt(session)
 
     def _attempt(self, session: ZkNodes) -> float:
-        """Make the running node, if candidacy.py says that this server may by now."""
+        """Try to create the running node, if the rules in candidacy.py let this server try now; return the seconds
+        until the next step."""
         now = self._clock()
         candidacy = self._gather_candidacy(session, now)
         due = earliest_attempt(candidacy, self.settings.delay_s)
@@ -349,7 +351,8 @@ class Election:
             self._membership.leave(session)
         except (CoordinationError, FencedError) as error:
             log.warning(
-                "election not left cleanly %s reason=%s: released when the session expires",
+                "error while leaving the election %s reason=%s: its ZooKeeper nodes are removed when the session"
+                " expires",
                 self.nodes.label,
                 error,
             )

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class ZkNodes(Tree, Protocol):
-    """What an election needs of one session.
+    """The operations on ZooKeeper's nodes, in one session, that an election needs.
 
     `wake` is called once, from any thread, after the next change of what was read, or when the connection is lost. It
     may also be called for nothing.

@@ -57,7 +57,7 @@ class OrderRow:
         return AppliedChange(text, (self.key,) if self.state in SEARCHABLE else (), shows, self.key)
 
     def keep(self) -> AppliedChange:
-        """Return what a change did that found nothing to do."""
+        """Return the result of a change that left this order as it was."""
         return AppliedChange(UNCHANGED, order=self.key)
 
 

@@ -206,7 +206,7 @@ class _FileVerifier:
         return _FORMAT, at + len(event)
 
     def _add_incident(self, data: NDArray[np.uint8], at: int) -> int:
-        """Add the incident that begins here to the verdict, and return where it ends."""
+        """Add the INCIDENT event that begins at byte `at` to the verdict, and return where it ends."""
         end = at + int.from_bytes(data[at + 9 : at + 13].tobytes(), "little")
         body = data[at + HEADER : end - self._checksum].tobytes()
         self._verdict.incidents.append(

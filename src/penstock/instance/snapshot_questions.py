@@ -45,7 +45,8 @@ class SnapshotQuestions:
         self._put_back(source, connection)
 
     def describe(self, name: TableName, describe: Callable[[Any, TableName], SnapshotTable]) -> SnapshotTable:
-        """Return a table as `describe` said it was, at most so many seconds ago as a connection may be idle."""
+        """Return the description of a table that `describe` returns; one that is less than `idle_s` seconds old is used
+        again."""
         source = self._source()
         with self._lock:
             known = self._tables.get(name)
@@ -73,7 +74,7 @@ class SnapshotQuestions:
         return None
 
     def _put_back(self, source: SourceSettings, connection: Any) -> None:
-        """Keep a connection for the next question, if there is none yet."""
+        """Keep a connection open for the next query, unless one is kept already."""
         with self._lock:
             if self._idle is None:
                 self._idle = source, connection

@@ -129,8 +129,8 @@ class InstanceSnapshots:
     # -- for queries
 
     def plan(self, name: TableName, after: Key | None, *, rows_before: int, count: int, rows: int) -> PlannedChunks:
-        """Return up to `count` chunks of a table behind a key, of up to so many rows each; none while snapshots are
-        paused. `rows_before` were planned before, for the progress."""
+        """Return up to `count` chunks of a table behind the key `after`, of up to `rows` rows each; no chunks while
+        snapshots are paused. `rows_before` is how many rows earlier chunks had, for the progress."""
         settings = self._instance.settings.snapshot
         with self._questions.cursor() as cursor:
             table = self._describe(cursor, name, None)

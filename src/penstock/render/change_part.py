@@ -32,9 +32,8 @@ class JsonObjects:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyTexts:
-    """Values of key columns: text i is number `place[i]` of the key of change `changes[i]`, and its column is number
-    `name[i]` of `RowPlanCache.key_names`.
-    """
+    """Values of key columns: text i is the value of column number `key_index[i]` of the key of change `changes[i]`, and
+    the name of that column is number `name[i]` of `RowPlanCache.key_names`."""
 
     changes: NDArray[np.int64]
     key_index: NDArray[np.int64]

@@ -47,7 +47,8 @@ def normalize_label(label: str | bytes, charset: str) -> bytes:
 
 @cache
 def _encoding_of(charset: str) -> dict[str, bytes]:
-    """Return the bytes of the characters of one or two bytes; those of three and four are read, never written here."""
+    """Return the bytes by which a charset encodes each character, for characters of one or two bytes: labels with
+    longer ones are decoded, but never encoded."""
     sequences = _BYTES if TABLES[charset] == 1 else _BYTES + _PAIRS
     lengths = np.array([len(each) for each in sequences], np.int32)
     data = np.frombuffer(b"".join(sequences), np.uint8)

@@ -75,7 +75,7 @@ def read_catalogue(cursor: Any, databases: Sequence[str] = (), *, destination: s
 
 @dataclass(slots=True)
 class _Facts:
-    """What the queries say of one table."""
+    """The rows that the queries of information_schema returned for one table."""
 
     columns: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
     indexes: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])

@@ -194,7 +194,8 @@ class TableDefinition:
 
     @cached_property
     def schema(self) -> TableSchema:
-        """Return the table as a table map of the log describes it."""
+        """Return the schema of the table, made from this definition, with the columns and types that a table map of the
+        log has for it."""
         primary = self.find_index("PRIMARY")
         parts = primary.parts if primary else ()
         prefixes = tuple(part.prefix for part in parts)

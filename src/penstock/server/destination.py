@@ -1,5 +1,5 @@
 """One destination (the name of a capture pipeline, as in canal; not a sink) of a server, with its instance, which runs
-here or on the server that an election chooses."""
+on this server, or on the server that an election chooses."""
 
 import logging
 import threading
@@ -24,7 +24,7 @@ class Elections(Protocol):
     """Joins and leaves the elections of destinations; `Cluster` is one."""
 
     def join(self, instance: InstanceSettings, on_running: OnRunning, on_stopped: OnStopped) -> Election:
-        """Return the election of a destination, with the callbacks that start and stop it here."""
+        """Return the election of a destination, with the callbacks that start and stop it on this server."""
         ...
 
     def leave(self, instance: InstanceSettings) -> None:
@@ -54,7 +54,7 @@ class Destination(ABC):
 
     @property
     def instance(self) -> Instance | None:
-        """Return the instance that runs here, or ran last; None before the first start."""
+        """Return the instance that runs on this server, or ran last; None before the first start."""
         return self._instance
 
     @property
@@ -75,7 +75,7 @@ class Destination(ABC):
 
     @property
     def is_served(self) -> bool:
-        """Return whether clients can read the destination, here or at the server that runs it."""
+        """Return whether clients can read the destination, on this server or on the one that runs it."""
         try:
             return self.running_instance().failure is None
         except NotRunningError:
@@ -245,7 +245,8 @@ class LocalDestination(Destination):
 
 
 class ElectedDestination(Destination):
-    """A destination that several servers could run: it runs here while this server is elected and its lease lasts."""
+    """A destination that several servers could run: it runs on this server while this server is elected and its lease
+    lasts."""
 
     def __init__(
         self,
@@ -257,7 +258,7 @@ class ElectedDestination(Destination):
         self._elections = elections
         self.election = elections.join(settings, self._on_elected, self._on_term_ended)
         self._is_joined = True
-        self.problem = ""  # why it could not run here when it was elected last
+        self.problem = ""  # why it could not run on this server when that was elected last
 
     @property
     def failure(self) -> PenstockError | None:
@@ -268,7 +269,7 @@ class ElectedDestination(Destination):
 
     @property
     def is_served(self) -> bool:
-        """Return whether clients can read the destination here, or another server runs it."""
+        """Return whether clients can read the destination on this server, or another server runs it."""
         return super().is_served or self.election.owner not in {None, self.election.address}
 
     def _running_instance(self) -> Instance:
@@ -303,11 +304,12 @@ class ElectedDestination(Destination):
                 self._settings = settings
 
     def release(self) -> bool:
-        """Give the destination up for another server. False when it did not run here, or is not given up yet."""
+        """Release the destination, so that another server is elected to run it. False when it did not run on this
+        server, or is not released in time."""
         return self.election.release()
 
     def release_if_failed(self) -> None:
-        """Give the destination up if its instance has failed: it may work on another server."""
+        """Release the destination if its instance has failed: it may work on another server."""
         failure = self.failure
         if failure is not None and self.election.is_held():
             self.problem = str(failure)

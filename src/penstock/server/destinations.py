@@ -51,7 +51,7 @@ class Destinations:
 
     @property
     def instances(self) -> Mapping[str, Instance]:
-        """Return the instances that run here, or ran last, by name."""
+        """Return the instances that run on this server, or ran last, by name."""
         return {
             name: destination.instance for name, destination in self.all.items() if destination.instance is not None
         }
@@ -121,7 +121,7 @@ class Destinations:
         raise NotRunningError(_CLOSING_TEXT)
 
     def _make_destination(self, settings: InstanceSettings) -> Destination:
-        """Return a destination that runs here or by election, as its settings say."""
+        """Return a destination that runs on this server, or on the one that is elected, as its settings say."""
         if self.cluster is None or settings.zookeeper is None:
             return LocalDestination(settings, self._make_instance)
         return ElectedDestination(settings, self.cluster, self._make_instance)

@@ -1,4 +1,4 @@
-"""Tells whether a server is ready: every destination makes progress, here or on another server."""
+"""Tells whether a server is ready: every destination makes progress, on this server or on another one."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

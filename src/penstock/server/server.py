@@ -111,8 +111,8 @@ class Server:
 
     @property
     def is_serving(self) -> bool:
-        """Return whether the server has started and at least one destination can be read: here, or at the server that
-        runs it."""
+        """Return whether the server has started and at least one destination can be read: on this server, or on the one
+        that runs it."""
         return self.has_started and any(destination.is_served for destination in self.all_destinations.values())
 
     @property
@@ -145,7 +145,7 @@ class Server:
 
     @property
     def instances(self) -> Mapping[str, Instance]:
-        """Return the instances that run here, or ran last, by destination."""
+        """Return the instances that run on this server, or ran last, by destination."""
         return self.destinations.instances
 
     @property

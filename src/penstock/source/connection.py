@@ -1,4 +1,5 @@
-"""Connections to a source. PyMySQL does handshake, TLS and authentication; its errors become ours here, once."""
+"""Connections to a source. PyMySQL does handshake, TLS and authentication; this module turns its errors into
+Penstock's."""
 
 import ssl
 from collections.abc import Generator

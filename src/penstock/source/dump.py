@@ -1,4 +1,4 @@
-"""What a replica says to be sent a log.
+"""The commands with which a replica requests a log.
 
 COM_BINLOG_DUMP       position 4 | flags 2 | server id 4 | file
 COM_BINLOG_DUMP_GTID  flags 2 | server id 4 | length of the file 4 | file | position 8 | length of the set 4 | set

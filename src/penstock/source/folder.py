@@ -1,4 +1,4 @@
-"""The files of a log in a folder, here or elsewhere.
+"""The files of a log in a folder, on this machine or behind a URL.
 
 A file is read at offsets and may grow meanwhile; nothing stays open between two reads.
 """

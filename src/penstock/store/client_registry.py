@@ -1,4 +1,4 @@
-"""The clients of a store, by name. Everything here is called while the store's lock is held."""
+"""The clients of a store, by name. Its methods are called while the store's lock is held."""
 
 from collections.abc import Callable
 

@@ -186,8 +186,8 @@ class ClientDelivery:
     # -- looking up
 
     def _load(self, end: Position) -> None:
-        """Load the blocks around the position that is acked from disk into the cache, before `ack` takes the store's
-        lock: nobody has to wait for the disk with it."""
+        """Read the blocks around the acked position from disk into the cache, before `ack` takes the store's lock:
+        while the lock is held, nothing waits for the disk."""
         if not self._storage.is_persistent:
             return
         with self._lock:

@@ -1,6 +1,6 @@
 """Backpressure and eviction: for whom a full store makes capture wait, and what is freed.
 
-Everything here is called while the store's lock is held.
+All methods of StoreSpace are called while the store's lock is held.
 """
 
 import logging

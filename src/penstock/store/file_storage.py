@@ -34,9 +34,9 @@ _ASIDE = ".damaged"
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """The retention of blocks in files. Acked blocks are retained up to `keep_bytes` and `keep_s`.
-    Beyond `limit_bytes` and `limit_s` the oldest are dropped even if a client has not acked them; without these limits
-    they stay.
+    """The retention of blocks in files. Acked blocks are retained while they are among the newest `keep_bytes` bytes,
+    or younger than `keep_s` seconds. Beyond `limit_bytes` or `limit_s` the oldest are dropped even if a client has not
+    acked them; without these limits they stay.
 
         storage = FileStorage(folder, retention=Retention(keep_bytes=1 << 30, keep_s=86_400))
     """

@@ -80,7 +80,9 @@ class TieredStorage:
                         self._filled.wait(_DISK_RETRY_S)
             except Exception as error:
                 # Without this thread no put would ever have room again: the next one says why.
-                log.exception("blocks cannot be moved to files destination=%s", self._files.destination)
+                log.exception(
+                    "moving blocks of the store from memory to files failed destination=%s", self._files.destination
+                )
                 with self._lock:
                     self._failure = StoreError(f"blocks cannot be moved to files: {error}")
                 self.problem = str(self._failure)

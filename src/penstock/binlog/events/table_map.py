@@ -42,7 +42,7 @@ class _MapReader:
         self.stop = len(body) if stop is None else stop
 
     def take(self, size: int) -> bytes:
-        """Return the next `size` bytes, and step over them. Raises EventProblemError when there are not so many."""
+        """Return the next `size` bytes, and step over them. Raises EventProblemError when fewer are left."""
         if self.at + size > self.stop:
             raise EventProblemError(f"it ends early: {size} bytes wanted at {self.at} of {self.stop}", self.at)
         self.at += size

@@ -84,7 +84,7 @@ def decode_rows(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Source:
-    """What all pieces of one decoding share."""
+    """The block, events and table schema of one decoding, which all its pieces share."""
 
     block: Block
     events: NDArray[np.int64]

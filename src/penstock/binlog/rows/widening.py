@@ -10,7 +10,7 @@ _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Return the narrowest Arrow type that holds every value of both; None when there is none."""
+    """Return the narrowest Arrow type that holds every value of both types; None when no type does."""
     if left == right:
         return left
     if pa.types.is_integer(left) and pa.types.is_integer(right):
@@ -26,7 +26,8 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def widen(array: pa.Array, to: pa.DataType) -> pa.Array | None:
-    """Return the same values in a wider type; None when `to` is none."""
+    """Return the values of an array in the type `to`; None when that type cannot hold every value of the array's
+    type."""
     return array.cast(to) if common_type(array.type, to) == to else None
 
 

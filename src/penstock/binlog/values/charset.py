@@ -43,7 +43,7 @@ def charset_of_collation_id(collation: int) -> str:
 
 @cache
 def collation_id_of(charset: str) -> int:
-    """Return the lowest collation number of a charset; 0 for what is none."""
+    """Return the lowest collation number of a charset; 0 if no charset has this name."""
     return min((number for number, name in _names().items() if name == charset), default=0)
 
 

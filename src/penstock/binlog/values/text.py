@@ -22,7 +22,7 @@ _NO_TABLE = np.empty(0, np.uint16)
 
 
 class UnknownCharsetError(ValueProblemError):
-    """The charset of a column is none that the decoder knows."""
+    """The decoder does not know the charset of a column."""
 
     def __init__(self, charset: str) -> None:
         super().__init__(0, f"has charset {charset}, which is not known")

@@ -97,7 +97,7 @@ def _shape(block: Block) -> tuple[object, ...]:
 
 
 def _agree(tables: dict[int, bytes], others: dict[int, bytes]) -> bool:
-    """Return whether no table id has another table map in the one than in the other."""
+    """Return whether both mappings have the same table map for each table id that is in both."""
     return all(tables.get(number, body) == body for number, body in others.items())
 
 

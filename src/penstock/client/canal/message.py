@@ -1,4 +1,4 @@
-"""What a get gives."""
+"""The packets and batches of entries that a canal client gets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -40,7 +40,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """A property that has no effect here, and why."""
+    """A property of canal that has no effect in Penstock, and why."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""canal's port: its clients subscribe, get, ack and roll back here."""
+"""The port of canal's protocol, over which canal's clients subscribe, get, ack and roll back."""
 
 from penstock.server.canal.listener import CanalListener
 

@@ -48,7 +48,8 @@ class OperatedDestinations(Protocol):
         ...
 
     def release(self, name: str) -> bool:
-        """Give a destination up for another server. False when it does not run here, or is not given up yet."""
+        """Release a destination, so that another server is elected to run it. False when it does not run on this
+        server, or is not released in time."""
         ...
 
     def halt_all(self) -> None:
