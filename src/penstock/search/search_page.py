@@ -79,6 +79,6 @@ def stored_table(hits: Sequence[StoredHit]) -> pa.Table:
         pa.array([hit.id for hit in hits], pa.string()),
         pa.array([hit.version for hit in hits], pa.int64()),
         pa.array([hit.routing for hit in hits], pa.string()),
-        pa.array([memoryview(hit.source) for hit in hits], pa.binary()).cast(pa.string()),
+        pa.array([bytes(hit.source) for hit in hits], pa.binary()).cast(pa.string()),
     ]
     return pa.Table.from_arrays(columns, schema=STORED_DOCUMENTS)
