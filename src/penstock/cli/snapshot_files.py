@@ -5,7 +5,7 @@ its rows and watermark. A chunk is finished when it is in there; what a crash le
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -122,16 +122,18 @@ class SnapshotFolder:
             if str(number) not in self._finished:
                 yield number, Chunk(_key(after), _key(until), rows)
 
-    def write(self, number: int, rows: ChunkRows, columns: Sequence[Column], schema: pa.Schema) -> None:
-        """Write the file of a chunk, and note that it is finished."""
+    def write(self, number: int, parts: Iterable[ChunkRows], columns: Sequence[Column], schema: pa.Schema) -> None:
+        """Write the file of a chunk, whose rows come in parts, and note that it is finished."""
         name = f"part-{number:06}.{self._kind}"
+        entry: dict[str, Any] = {"file": name, "rows": 0}
         with open_whole(self._path / name) as file:
             target = RowFile(file, self._kind, columns, schema, is_pipe=False)
-            target.write(rows.batches)
+            for rows in parts:
+                target.write(rows.batches)
+                entry["rows"] += rows.rows
+                if rows.watermark is not None:
+                    entry["low"], entry["high"] = rows.watermark.low.to_json(), rows.watermark.high.to_json()
             target.finish()
-        entry: dict[str, Any] = {"file": name, "rows": rows.rows}
-        if rows.watermark is not None:
-            entry["low"], entry["high"] = rows.watermark.low.to_json(), rows.watermark.high.to_json()
         self._finished[str(number)] = entry
         self._save()
 

@@ -4,6 +4,8 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,6 +15,7 @@ from penstock.cli.snapshot_files import Format, RowFile, SnapshotFolder, open_wh
 from penstock.config import SourceSettings
 from penstock.model import Position, TableName
 from penstock.render.row_lines import LINE_OPTIONS
+from penstock.snapshot.chunks import Chunk
 from penstock.snapshot.reader import ChunkRows
 from penstock.snapshot.table_snapshot import SnapshotOptions, TableSnapshot
 
@@ -68,17 +71,20 @@ class SnapshotRun:
             folder.plan(list(self._snapshot.plan()))
         missing = list(folder.missing())
         chunks = self._snapshot.read(chunk for _, chunk in missing)
-        for (number, _), rows in zip(missing, self._count(chunks), strict=True):
+        parts = groupby(self._count(chunks), attrgetter("chunk"))
+        for (number, _), (_, rows) in zip(missing, parts, strict=True):
             folder.write(number, rows, table.columns, schema)
 
     def _count(self, chunks: Iterator[ChunkRows] | TableSnapshot) -> Iterator[ChunkRows]:
-        """Yield the chunks, and show how far the snapshot is after each."""
+        """Yield the chunks, or their parts, and show how far the snapshot is after each."""
+        last: Chunk | None = None
         for rows in chunks:
             yield rows
             self._rows += rows.rows
             self._read_rows += rows.rows
             self._bytes += rows.bytes
-            self._chunks += 1
+            self._chunks += rows.chunk is not last
+            last = rows.chunk
             if rows.watermark is not None:
                 low, high = rows.watermark.low, rows.watermark.high
                 self._low = low if self._low is None else min(self._low, low)

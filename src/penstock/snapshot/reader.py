@@ -4,7 +4,7 @@ import logging
 import math
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -43,8 +43,8 @@ class _ViewTooOldError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ChunkRows:
-    """The rows of a chunk, and the binlog positions that its read lies between; None where the server writes no
-    binlog."""
+    """The rows of a chunk, or a part of them, and the binlog positions that its read lies between; None where the
+    server writes no binlog."""
 
     chunk: Chunk
     batches: list[pa.RecordBatch]
@@ -128,18 +128,50 @@ class ChunkReader:
                 )  # fmt: skip
                 return self._read_pieces(table, chunk, max(1, error.rows // 2))
             except SourceConnectionError as error:
-                self.close()
-                delay_s = timer.next_delay_s(self._retry_timeout_s)
-                if delay_s is None or self._is_interrupted:
-                    raise
-                log.warning(
-                    "read of a table chunk failed, retry scheduled source=%s table=%s delay_s=%.2f reason=%s",
-                    self._settings.address, table.name, delay_s, error,
-                )  # fmt: skip
-                time.sleep(delay_s)
+                self._wait_for_retry(timer, table, error)
             except BaseException:
                 self.close()  # it may be in the middle of the rows
                 raise
+
+    def read_parts(self, table: SnapshotTable, chunk: Chunk) -> Iterator[ChunkRows]:
+        """Yield the rows of a chunk in parts, which all have its watermark. A chunk of a table with a key is one part.
+        A table without one may have any size, so its rows are given as they come; it cannot be read again when the
+        connection breaks behind the first of them, because the others could not be told from those."""
+        if table.key:
+            yield self.read(table, chunk)
+            return
+        timer, rows = RetryTimer(_BACKOFF), 0
+        while True:
+            self._pacer.wait_until_resumed()
+            try:
+                for part in self._stream(table, chunk):
+                    rows += part.rows
+                    yield part
+            except SourceConnectionError as error:
+                if rows:
+                    self.close()
+                    raise SourceConnectionError(
+                        f"{error}; {rows:,} rows of {table.name} were read until then. The table has no key by which"
+                        " the others could be told from them: read it again from the start, or give it a key"
+                    ) from error
+                self._wait_for_retry(timer, table, error)
+            except BaseException:
+                self.close()  # it may be in the middle of the rows
+                raise
+            else:
+                return
+
+    def _wait_for_retry(self, timer: RetryTimer, table: SnapshotTable, error: SourceConnectionError) -> None:
+        """Close the connection and wait for a while; raise the error when it was retried for long enough."""
+        self.close()
+        delay_s = timer.next_delay_s(self._retry_timeout_s)
+        if delay_s is None or self._is_interrupted:
+            raise error
+        log.warning(
+            "read of a table chunk failed, retry scheduled source=%s table=%s delay_s=%.2f reason=%s",
+            self._settings.address, table.name, delay_s, error,
+        )  # fmt: skip
+        time.sleep(delay_s)
 
     def _read_pieces(self, table: SnapshotTable, chunk: Chunk, rows: int) -> ChunkRows:
         """Split a chunk into chunks of so many rows, and read each in a read view of its own."""
@@ -153,6 +185,26 @@ class ChunkReader:
 
     def _read(self, table: SnapshotTable, chunk: Chunk) -> ChunkRows:
         """Read a chunk once."""
+        reading, watermark, servers = self._open_view()
+        # A table without a key is one chunk, which cannot be read in pieces.
+        deadline = time.monotonic() + self._max_view_age_s if table.key else math.inf
+        batches = list(self._read_batches(table, chunk, deadline))
+        reading.close()
+        return ChunkRows(chunk, batches, watermark, servers)
+
+    def _stream(self, table: SnapshotTable, chunk: Chunk) -> Iterator[ChunkRows]:
+        """Yield the rows of a chunk as they come, at least one part; the read view is open until the last."""
+        reading, watermark, servers = self._open_view()
+        is_empty = True
+        for batch in self._read_batches(table, chunk, math.inf):
+            is_empty = False
+            yield ChunkRows(chunk, [batch], watermark, servers)
+        reading.close()
+        if is_empty:
+            yield ChunkRows(chunk, [], watermark, servers)
+
+    def _open_view(self) -> tuple[ConsistentRead, Watermark | None, list[ServerMark]]:
+        """Open a read view, on the connection that is there or on a new one; return its positions and its server."""
         if self._connection is None or self._reading is None:
             self._connection = connect_for_snapshot(self._settings)
             self._reading = ConsistentRead(self._connection, self._settings)
@@ -160,19 +212,19 @@ class ChunkReader:
         servers: list[ServerMark] = []
         if self._asks_server and watermark is not None:
             servers.append(ServerMark.read(self._reading.query, watermark.high))
-        # A table without a key is one chunk, which cannot be read in pieces.
-        deadline = time.monotonic() + self._max_view_age_s if table.key else math.inf
-        decoder = RowDecoder(table.columns, self._options)
+        return self._reading, watermark, servers
+
+    def _read_batches(self, table: SnapshotTable, chunk: Chunk, deadline: float) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a chunk from the open read view, which may be open until a deadline."""
+        decoder, rows = RowDecoder(table.columns, self._options), 0
         sql = f"SELECT {', '.join(decoder.expressions)} FROM {table.source} WHERE {chunk.condition(table)}"
-        batches: list[pa.RecordBatch] = []
         try:
             for batch in ResultSet(self._connection, self._settings, decoder, sql):
-                batches.append(batch)
+                rows += batch.num_rows
                 if self._on_rows is not None:
                     self._on_rows(batch.num_rows)
                 if not self._pacer.wait_for(batch.num_rows, deadline):
-                    raise _ViewTooOldError(sum(batch.num_rows for batch in batches))
+                    raise _ViewTooOldError(rows)
+                yield batch
         except SchemaError as error:
             raise SchemaError(f"table {table.name}: {error}") from error
-        self._reading.close()
-        return ChunkRows(chunk, batches, watermark, servers)

@@ -83,8 +83,8 @@ def describe_table(
     key, index, identity = _choose_key(cursor, schema)
     if not key:
         warnings.append(
-            f"{name} has no key that it can be cut by: it is read as one chunk, on one connection, and held in memory"
-            " as a whole"
+            f"{name} has no key that it can be cut by: it is read as one chunk, on one connection and in one read view;"
+            " if the connection breaks, the table has to be read again from the start"
         )
     return SnapshotTable(schema, chosen, key, index, identity, int(rows or 0), int(size or 0), tuple(warnings))
 

@@ -47,7 +47,8 @@ class TableSnapshot:
     for rows in TableSnapshot(settings, TableName("shop", "product")):
         print(rows.watermark, rows.rows)
 
-    Chunks are planned while others are read. At most one chunk more than there are connections is held in memory.
+    Chunks are planned while others are read. At most one chunk more than there are connections is held in memory. A
+    table without a key is one chunk, which comes in parts.
     """
 
     def __init__(
@@ -80,6 +81,15 @@ class TableSnapshot:
 
     def read(self, chunks: Iterable[Chunk]) -> Iterator[ChunkRows]:
         """Yield the rows of these chunks in their order, while the next ones are read."""
+        if self.table.key:
+            yield from self._read_ahead(chunks)
+            return
+        with self._create_reader() as reader:
+            for chunk in chunks:
+                yield from reader.read_parts(self.table, chunk)
+
+    def _read_ahead(self, chunks: Iterable[Chunk]) -> Iterator[ChunkRows]:
+        """Yield the rows of these chunks in their order, while the next ones are read on other connections."""
         count = self._options.connections
         readers: queue.SimpleQueue[ChunkReader] = queue.SimpleQueue()
         made = [self._create_reader() for _ in range(count)]

@@ -1,5 +1,6 @@
 """`format("penstock_snapshot")`: a table as it is now, read in parallel chunks by the executors."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from penstock.snapshot.table_snapshot import SnapshotOptions, TableSnapshot
 from penstock.spark.snapshot_options import SNAPSHOT_OPTIONS, SnapshotReadOptions
 from penstock.spark.types import for_spark, spark_schema
 from penstock.spark.worker_heap import freeze_loaded_objects
+
+log = logging.getLogger(__name__)
 
 _DOCUMENTATION = """A MySQL or MariaDB table as it is now, read in parallel and without locks.
 
@@ -93,6 +96,8 @@ class SnapshotBatchReader(spark.DataSourceReader):
 
     def partitions(self) -> list[ChunkPart]:
         """Return the chunks of the table: a task each, or so many tasks as there may be connections."""
+        for warning in self._table.warnings:
+            log.warning("table can only be read as a whole table=%s reason=%s", self._table.name, warning)
         chunks = list(_open_snapshot(self._options).plan())
         count = min(len(chunks), self._options.max_connections or len(chunks))
         return [ChunkPart(group, count) for group in _divide(chunks, count)]
@@ -108,7 +113,8 @@ class SnapshotBatchReader(spark.DataSourceReader):
             options.source, options=options.decode, pacer=pacer, max_view_age_s=options.max_view_age_s
         ) as reader:
             for chunk in part.chunks:
-                yield from self._convert(reader.read(self._table, chunk), fields)
+                for rows in reader.read_parts(self._table, chunk):
+                    yield from self._convert(rows, fields)
         freeze_loaded_objects()
 
     def _convert(self, rows: ChunkRows, fields: pa.Schema) -> Iterator[pa.RecordBatch]:
