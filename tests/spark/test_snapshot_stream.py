@@ -17,6 +17,7 @@ from tests.spark.test_stream_source import run
 from tests.support.capture import execute, poll
 from tests.support.random_writers import create_table, select_rows, written
 from tests.support.serve_process import ServeProcess
+from tests.support.strict_mirror import StrictMirror, equals
 
 _KINDS = ("integer", "text", "composite", "unicode", "decimal")
 # Two runs in `make test`, and fifty in a campaign: ten on each server, two with each kind of key.
@@ -32,58 +33,11 @@ _CASES = [
 NewDatabase = Callable[[Any], str]
 
 
-class StrictMirror:
-    """A table that a stream builds: an insert and a row of a snapshot must find no row of its key, an update and a
-    delete the row as it was. A batch that is read again must have the same rows."""
-
-    def __init__(self, struct: str | None = None) -> None:
-        self.rows: dict[Any, str] = {}
-        self.repeats = False  # a row of a snapshot may find one
-        self.snapshot_rows = 0
-        self._struct = struct
-        self._batches: dict[int, list[tuple[Any, ...]]] = {}
-
-    def __call__(self, batch: DataFrame, number: int) -> None:
-        rows = batch.toArrow().to_pylist()
-        own = ((row["_seq"], row["_row"], row["_change_type"], *self._values(row)) for row in rows)
-        changes = sorted(change for change in own if change[3] is not None)
-        if number in self._batches:
-            assert changes == self._batches[number], "a batch that is read again has other rows"
-            return
-        self._batches[number] = changes
-        for sequence, _, kind, key, text in changes:
-            self.snapshot_rows += kind == "snapshot"
-            if kind in {"delete", "update_preimage"}:
-                assert self.rows.pop(key, None) == text, (sequence, kind, key, text)
-            else:
-                assert key not in self.rows or (self.repeats and kind == "snapshot"), (sequence, kind, key, text)
-                self.rows[key] = text
-
-    def _values(self, row: dict[str, Any]) -> tuple[Any, Any]:
-        own = row if self._struct is None else row[self._struct] or {}
-        key = own.get("id")
-        return (key, own["part"]) if "part" in own else key, own.get("name")
-
-    @property
-    def content(self) -> set[tuple[Any, ...]]:
-        return {(*(key if isinstance(key, tuple) else (key,)), text) for key, text in self.rows.items()}
-
-
 def start(
     spark: SparkSession, server: ServeProcess, target: Any, checkpoint: Path, *, drain: bool = False, **options: Any
 ) -> Any:
     frame = spark.readStream.format("penstock").option("server", server.url).options(pollMs="100", **options).load()
     return run(frame, target, checkpoint, drain=drain)
-
-
-def equals(query: Any, mirror: StrictMirror, server: DatabaseServer, name: TableName) -> None:
-    """Wait until a mirror equals its table, of which nobody writes."""
-    wanted = select_rows(server, name)
-    assert poll(lambda: mirror.content == wanted or query.exception() is not None, 60), (
-        len(wanted - mirror.content),
-        len(mirror.content - wanted),
-    )
-    assert query.exception() is None, query.exception()
 
 
 @pytest.mark.timeout(240)

@@ -62,16 +62,23 @@ def watch_seams(monkeypatch: pytest.MonkeyPatch, inject: Inject) -> None:
 
 class SeamWriter:
     """Changes rows of a chunk, and of others, at each seam: inserts, deletes, updates, keys that move, also over the
-    limits of chunks; and an XA transaction that is prepared at one seam and committed at another one."""
+    limits of chunks; an XA transaction that is prepared at one seam and committed at another one; and, with
+    `adds_column`, a column that is added at one of the first seams."""
 
-    def __init__(self, server: DatabaseServer, name: TableName, seed: int) -> None:
+    def __init__(self, server: DatabaseServer, name: TableName, seed: int, *, adds_column: bool = False) -> None:
         self._server, self._table, self._random = server, name, random.Random(seed)
         self.used: Counter[str] = Counter()
         self._prepared = ""
+        self._connection: Any = None  # one chunk is read at a time
+        self._alters_after = self._random.randrange(4, 16) if adds_column else -1
 
     def __call__(self, seam: str, chunk: Chunk) -> None:
-        with closing(self._server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
-            cursor.execute("SET SESSION innodb_lock_wait_timeout = 1")
+        if self._connection is None:
+            self._connection = self._server.connect(autocommit=True, init_command="SET innodb_lock_wait_timeout = 1")
+        with self._connection.cursor() as cursor:
+            if 0 <= self._alters_after <= sum(self.used.values()) and not self._prepared:
+                cursor.execute(f"ALTER TABLE {self._table} ADD COLUMN extra INT DEFAULT 5 AFTER id")
+                self._alters_after = -1
             for _ in range(_STATEMENTS):
                 self._execute(cursor, self._statement(chunk))
             if self._prepared:
@@ -82,11 +89,11 @@ class SeamWriter:
         self.used[seam] += 1
 
     def finish(self) -> None:
-        """Commit what is prepared."""
-        if self._prepared:
-            with closing(self._server.connect()) as connection, connection.cursor() as cursor:
-                cursor.execute(f"XA COMMIT {self._prepared}")
-            self._prepared = ""
+        """Commit what is prepared, and change nothing more."""
+        if self._connection is not None:
+            with closing(self._connection), self._connection.cursor() as cursor:
+                if self._prepared:
+                    cursor.execute(f"XA COMMIT {self._prepared}")
 
     def _prepare(self, chunk: Chunk) -> None:
         """Prepare an XA transaction on a connection of its own, which is then closed."""

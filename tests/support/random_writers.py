@@ -71,6 +71,11 @@ class RandomWriter(threading.Thread):
         except Exception as error:  # noqa: BLE001 - the test shows it
             self.error = error
 
+    def stop(self) -> None:
+        """Let all writers of the table end, and wait for this one."""
+        self._stop_event.set()
+        self.join()
+
     def _change(self, connection: Any, cursor: Any) -> None:
         """Run one transaction, one in ten of them by XA; one in ten is rolled back."""
         xid = f"'{self._table.schema}-{self._seed}-{self.commits}'" if self._random.random() < 0.1 else ""
@@ -139,7 +144,7 @@ def written(
         for writer in writers:
             writer.join()
     errors = [repr(writer.error) for writer in writers if writer.error is not None]
-    assert errors == []
+    assert not errors, errors
 
 
 def create_table(server: DatabaseServer, name: TableName, kind: str) -> None:
@@ -154,8 +159,8 @@ def create_table(server: DatabaseServer, name: TableName, kind: str) -> None:
     )
 
 
-def select_rows(server: DatabaseServer, name: TableName) -> set[tuple[Any, ...]]:
+def select_rows(server: DatabaseServer, name: TableName, columns: str = "*") -> set[tuple[Any, ...]]:
     """Return the rows of a table."""
     with closing(server.connect()) as connection, connection.cursor() as cursor:
-        cursor.execute(f"SELECT * FROM {name}")
+        cursor.execute(f"SELECT {columns} FROM {name}")
         return set(cursor.fetchall())
