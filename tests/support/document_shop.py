@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from penstock.document import DOCUMENT_DECODING, DocumentGraph, DocumentSpec
 from penstock.document.graph_builder import resolve_spec
-from penstock.model import Column, TableName, TableSchema, WireType
+from penstock.model import Column, LogRequirement, TableName, TableSchema, WireType
 from penstock.search.index import DOCUMENT_IDS, IndexLayout, Rejection, WriteReport
 from penstock.snapshot.columns import RowDecoder
 from penstock.snapshot.source_rows import SelectQuery
@@ -113,6 +113,7 @@ class MemoryRows:
         self.statements: list[str] = []
         self.failures: list[Exception] = []  # of the next reads
         self.views = 0
+        self.requirement: LogRequirement | None = None
         self._is_open = False
 
     def insert(self, name: str, *rows: Sequence[Any], columns: str = "") -> None:

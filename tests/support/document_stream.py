@@ -26,7 +26,7 @@ from penstock.snapshot.source_rows import SourceRows
 from penstock.source import connect, current_position
 from penstock.spark.change_log import ChangeLog
 from penstock.spark.driver_read import DriverReader, UsedColumns
-from penstock.spark.index_sync import table_filter
+from penstock.spark.index_sync import find_requirement, table_filter
 from penstock.spark.options import ReadOptions
 from penstock.spark.sync_job import LoadedGraphs
 from tests.support.capture import source_of
@@ -45,7 +45,12 @@ class DocumentStream:
         """Apply everything that is in the database's log now, as one batch."""
         start, tables = self.start, self.sync.graph.tables
         changes, end = self.read_changes()
-        counts = self.sync.apply_changes(changes, lambda: read_changes(self.address, tables, start, last=end)[0])
+        log = ChangeLog(_options(self.address, tables))
+        counts = self.sync.apply_changes(
+            changes,
+            lambda: read_changes(self.address, tables, start, last=end)[0],
+            lambda: find_requirement(changes, log.offset_of(end)),
+        )
         self.start = end
         self.index.refresh()
         return counts
@@ -76,12 +81,17 @@ def read_changes(
 ) -> tuple[pa.Table, Position]:
     """Return the changes of tables from a position up to another, or to the end of the database's log, and that end.
     With `used`, their images have only these columns."""
-    options = ReadOptions.of({"server": address, "filter": table_filter(tables), "includeDdl": "true"})
+    options = _options(address, tables)
     log = ChangeLog(options)
     last, end = last or log.client.source_end(), start
     while end < last:
         end = log.end_before(end, last)
-    return DriverReader(options).read_range(start, end, used).select(CHANGE_COLUMNS), end
+    return DriverReader(options).read_range(start, end, used).select([*CHANGE_COLUMNS, "_gtid"]), end
+
+
+def _options(address: str, tables: Iterable[TableName]) -> ReadOptions:
+    """Return the options of a stream of tables with their statements."""
+    return ReadOptions.of({"server": address, "filter": table_filter(tables), "includeDdl": "true"})
 
 
 @contextmanager
@@ -92,14 +102,17 @@ def open_stream(
     outcome: OutcomeLog | None = None,
     *,
     replica: SourceSettings | None = None,
+    capture: InstanceSettings | None = None,
 ) -> Iterator[DocumentStream]:
-    """Capture a database, load the documents of a spec into an embedded index, and follow it from there. A refused
-    document is an error unless an `outcome` takes it."""
+    """Capture a database, or with `capture` one that may be another, load the documents of a spec into an embedded
+    index, and follow it from there. A refused document is an error unless an `outcome` takes it."""
     source = source_of(database)
     with ExitStack() as opened:
-        with closing(connect(source)) as connection:
-            start = current_position(connection, source)
-        server = Server(ServerSettings.with_flight_only(InstanceSettings(source=source, start=str(start))))
+        captured = source if capture is None or capture.source is None else capture.source
+        with closing(connect(captured)) as connection:
+            start = current_position(connection, captured)
+        settings = (capture or InstanceSettings(source=captured)).model_copy(update={"start": str(start)})
+        server = Server(ServerSettings.with_flight_only(settings))
         opened.callback(server.stop)
         server.start()
         rows = SourceRows(source, DOCUMENT_DECODING, replica=replica)

@@ -9,7 +9,14 @@ from penstock.document.rows import DOCUMENT_DECODING, DocumentRows
 from penstock.document.spec import DocumentFieldSpec, DocumentSpec, JoinSpec, RootSpec, load_spec
 from penstock.document.spec_location import load_checked
 from penstock.document.sync import BatchCounts, DocumentSync, LoadedGraph
-from penstock.document.write import DocumentCounts, DocumentWriter, LocalWriter, TouchedDocument, split_operations
+from penstock.document.write import (
+    DocumentCounts,
+    DocumentTotals,
+    DocumentWriter,
+    LocalWriter,
+    TouchedDocument,
+    split_operations,
+)
 
 __all__ = [
     "CHANGE_COLUMNS",
@@ -24,6 +31,7 @@ __all__ = [
     "DocumentRows",
     "DocumentSpec",
     "DocumentSync",
+    "DocumentTotals",
     "DocumentWriter",
     "JoinSpec",
     "LoadedGraph",

@@ -7,6 +7,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from penstock.binlog.values.column import DecodeOptions
+from penstock.model import LogRequirement
 from penstock.snapshot.source_rows import SelectQuery
 
 # Dates are texts as the server prints them, as in the JSON of the stream.
@@ -19,6 +20,8 @@ class DocumentRows(Protocol):
     with rows.open_view():
         table = rows.read(query)
     """
+
+    requirement: LogRequirement | None  # what the database must have executed before a view is opened
 
     def open_view(self) -> AbstractContextManager[None]:
         """Return a context in which all reads see one moment: not older than the database's log was when it began."""

@@ -31,8 +31,8 @@ from penstock.document.write import (
     write_operations,
 )
 from penstock.errors import ConfigurationError, ProtocolError, SchemaError
+from penstock.model import LogRequirement, TableName
 from penstock.model import Sequence as ChangeSequence
-from penstock.model import TableName
 from penstock.search.index import OPERATIONS, FieldKind, SearchIndex
 
 log = logging.getLogger(__name__)
@@ -113,28 +113,50 @@ class DocumentSync:
         """Load the graph again, as the tables are now."""
         self._use(self._load_graph())
 
-    def apply_changes(self, changes: pa.Table, read_whole: Callable[[], pa.Table] | None = None) -> BatchCounts:
+    def apply_changes(
+        self,
+        changes: pa.Table,
+        read_whole: Callable[[], pa.Table] | None = None,
+        find_requirement: Callable[[], LogRequirement] | None = None,
+    ) -> BatchCounts:
         """Write every document that these changes touch: as its last row image has it where that is all it depends on,
         else in the source's present state.
 
         Each is written with the highest `_seq` that touched it. Applying the same changes again is harmless. Images may
         have only the columns that documents depend on if `read_whole` returns the same changes with all of them: after
-        tables were altered, documents may depend on others.
+        tables were altered, documents may depend on others. Where something is read back, `find_requirement` says what
+        the source must have executed for it; SourceBehindError when it has not.
         """
         self._claim_epoch(pc.max(changes.column("_seq")).as_py() or 0)
         try:
             images = self._image_reader.read_changes(changes) if self._image_reader is not None else None
             if images is not None:
                 counts = BatchCounts(images.changes, images.unused)
-                self._write_touched(self._write_images(images, counts), counts)
+                read_back = self._write_images(images, counts)
+                if read_back.roots:
+                    self._require(find_requirement)
+                    self._write_touched(read_back, counts)
                 return counts
+            self._require(find_requirement)
             return self._apply_read_back(self._reader.read_changes(changes))
         except (SchemaError, ProtocolError) as error:
             # A table was altered or dropped after the graph was loaded: documents are read as the source is now.
             log.info("re-reading table schemas after an error index=%s reason=%s", self.graph.spec.index, error)
+            self._require(find_requirement)
+            self._check_reached()
             self.reload()
             whole = changes if read_whole is None else read_whole()
             return self._apply_read_back(self._reader.read_changes(whole, skips_unfit=True))
+
+    def _require(self, find_requirement: Callable[[], LogRequirement] | None) -> None:
+        """Let views be opened only where the source has executed what the changes of a batch need."""
+        self._rows.requirement = None if find_requirement is None else find_requirement()
+
+    def _check_reached(self) -> None:
+        """Raise SourceBehindError when the source has not executed what is required: its tables are old as well."""
+        if self._rows.requirement is not None:
+            with self._rows.open_view():
+                pass
 
     def _apply_read_back(self, touched: TouchedKeys) -> BatchCounts:
         """Apply a batch by reading the documents that it touches back from the source, in their present state, instead
@@ -155,8 +177,15 @@ class DocumentSync:
             self._write_touched(touched, counts)
         return counts
 
-    def load_all(self, version: int, progress: Callable[[int], None] = lambda _: None) -> DocumentTotals:
-        """Write every document with a version, the `_seq` of a position from before, so that any later change wins."""
+    def load_all(
+        self,
+        version: int,
+        progress: Callable[[int], None] = lambda _: None,
+        requirement: LogRequirement | None = None,
+    ) -> DocumentTotals:
+        """Write every document with a version, the `_seq` of a position from before, so that any later change wins; the
+        source must have executed what is required, all before that position."""
+        self._rows.requirement = requirement
         totals = DocumentTotals()
         for page in self._load_pages(version):
             totals.add(page)
@@ -196,6 +225,7 @@ class DocumentSync:
                     *(self.graph.spec.index, ",".join(sorted(map(str, changed))), statement.text[:200]),
                 )
         before = self.graph.reference_names
+        self._check_reached()
         self.reload()
         if self.graph.reference_names != before:
             log.warning(

@@ -10,6 +10,7 @@ from penstock.document.build import BuiltDocuments, DocumentBuilder
 from penstock.document.document_id import document_id
 from penstock.document.rows import DocumentRows
 from penstock.document.sql_text import Key, split_keys
+from penstock.model import LogRequirement
 from penstock.search.index import OPERATIONS, Rejection, SearchIndex
 
 DOCUMENTS_PER_WRITE = 2_000
@@ -83,6 +84,11 @@ class LocalWriter:
 
     def __init__(self, builder: DocumentBuilder, rows: DocumentRows, index: SearchIndex) -> None:
         self._builder, self._rows, self._index = builder, rows, index
+
+    @property
+    def requirement(self) -> LogRequirement | None:
+        """Return what the database must have executed before it is read."""
+        return self._rows.requirement
 
     def write_documents(self, touched: Sequence[TouchedDocument]) -> DocumentCounts:
         """Build and write the documents, in parts of bounded size; each part is one read of the database."""

@@ -3,6 +3,7 @@
 from penstock.model.change import ChangeKind
 from penstock.model.file_identity import FileIdentity
 from penstock.model.gtid_set import GtidSet
+from penstock.model.log_requirement import LogRequirement
 from penstock.model.position import Position
 from penstock.model.sequence import Sequence
 from penstock.model.table import Column, TableName, TableSchema, WireType
@@ -12,6 +13,7 @@ __all__ = [
     "Column",
     "FileIdentity",
     "GtidSet",
+    "LogRequirement",
     "Position",
     "Sequence",
     "TableName",

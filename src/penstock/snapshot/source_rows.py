@@ -9,12 +9,13 @@ import pyarrow as pa
 
 from penstock.binlog.values.column import DecodeOptions
 from penstock.config import SourceSettings
-from penstock.model import Column
+from penstock.model import Column, LogRequirement
 from penstock.snapshot.columns import RowDecoder
 from penstock.snapshot.connection import connect_for_snapshot
 from penstock.snapshot.result_set import ResultSet
 from penstock.source.connection import connect, translate_errors
 from penstock.source.consistent_read import ConsistentRead
+from penstock.source.log_reach import LogReach
 from penstock.source.replica_read import ReplicaRead
 
 
@@ -44,12 +45,18 @@ class SourceRows:
         self._connection: Any = None
         self._source_connection: Any = None  # for a replica: tells what the source's log has
         self._reading: ConsistentRead | ReplicaRead | None = None
+        self._reach: LogReach | None = None
+        # What the source must have executed before a view is opened; set it for the changes that rows are read for.
+        self.requirement: LogRequirement | None = None
 
     @contextmanager
     def open_view(self) -> Generator[None, None, None]:
-        """Open a read view that sees all that is in the source's log now; an error closes the connections."""
+        """Open a read view that sees all that is in the source's log now; an error closes the connections. Raises
+        SourceBehindError when the source does not have what is required of it."""
         reading = self._connect()
         try:
+            if self.requirement is not None and self._reach is not None:
+                self._reach.require(self.requirement)
             reading.open()
             yield
             reading.close()
@@ -75,9 +82,11 @@ class SourceRows:
                 cursor.execute("SET SESSION sql_mode = 'ALLOW_INVALID_DATES'")
             if self._replica is None:
                 self._reading = ConsistentRead(self._connection, self._settings)
+                self._reach = LogReach(self._reading.query, address=self._source.address)
             else:
                 self._source_connection = connect(self._source)
                 self._reading = ReplicaRead(self._connection, self._replica, self._source_connection, self._source)
+                self._reach = LogReach(self._reading.ask_primary, address=self._source.address)
         return self._reading
 
     def close(self) -> None:
@@ -85,4 +94,4 @@ class SourceRows:
         for connection in (self._connection, self._source_connection):
             if connection is not None:
                 connection._force_close()  # noqa: SLF001 - a polite QUIT can hang on a broken connection
-        self._connection = self._source_connection = self._reading = None
+        self._connection = self._source_connection = self._reading = self._reach = None

@@ -90,8 +90,8 @@ class ConsistentRead:
             return self._snapshot.log_end()
         return current_position(self._connection, self._settings)
 
-    def query(self, sql: str) -> Rows:
+    def query(self, sql: str, *arguments: object) -> Rows:
         """Run one statement on the connection, and return its rows."""
         with translate_errors(self._settings), self._connection.cursor() as cursor:
-            cursor.execute(sql)
+            cursor.execute(sql, arguments or None)
             return cursor.fetchall()

@@ -43,8 +43,8 @@ class ReplicaRead:
         self._connection, self._settings = connection, settings
         self._primary_connection, self._primary = primary_connection, primary
         self._timeout_s, self._clock = timeout_s, clock
-        self._visibility = LogVisibility(self._ask_primary, address=primary.address)
-        ((version,),) = self._ask_primary("SELECT VERSION()")
+        self._visibility = LogVisibility(self.ask_primary, address=primary.address)
+        ((version,),) = self.ask_primary("SELECT VERSION()")
         self._is_mariadb = "mariadb" in str(version).lower()
 
     def open(self) -> None:
@@ -62,16 +62,16 @@ class ReplicaRead:
     def _read_logged_gtids(self) -> GtidSet:
         """Return the GTIDs of all transactions that are in the primary's log."""
         if self._is_mariadb:
-            ((gtids,),) = self._ask_primary("SELECT @@GLOBAL.gtid_binlog_pos")
+            ((gtids,),) = self.ask_primary("SELECT @@GLOBAL.gtid_binlog_pos")
             return replace(GtidSet.parse(str(gtids or "")), is_mariadb=True)
-        ((mode,),) = self._ask_primary("SELECT @@GLOBAL.gtid_mode")
+        ((mode,),) = self.ask_primary("SELECT @@GLOBAL.gtid_mode")
         if str(mode).upper() != "ON":
             raise ConfigurationError(
                 f"{self._primary.address} has no GTIDs, by which its replica {self._settings.address} could be waited"
                 " for: switch on gtid_mode, or read from the primary"
             )
         self._visibility.wait(self._timeout_s)
-        ((gtids,),) = self._ask_primary("SELECT @@GLOBAL.gtid_executed")
+        ((gtids,),) = self.ask_primary("SELECT @@GLOBAL.gtid_executed")
         return GtidSet.parse(str(gtids or ""))
 
     def _wait(self, gtids: GtidSet) -> None:
@@ -88,10 +88,10 @@ class ReplicaRead:
             f" of {self._primary.address}, and does it replicate?"
         )
 
-    def _ask_primary(self, sql: str) -> Rows:
+    def ask_primary(self, sql: str, *arguments: object) -> Rows:
         """Run one statement on the primary, and return its rows."""
         with translate_errors(self._primary), self._primary_connection.cursor() as cursor:
-            cursor.execute(sql)
+            cursor.execute(sql, arguments or None)
             return cursor.fetchall()
 
     def _query(self, sql: str, *arguments: object) -> Rows:

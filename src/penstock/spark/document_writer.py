@@ -1,7 +1,7 @@
 """Builds and writes documents on Spark's executors when there are many, and in the driver when there are few."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from penstock.document import (
     TouchedDocument,
     split_operations,
 )
-from penstock.model import TableName
+from penstock.model import LogRequirement, TableName
 from penstock.search.index import SearchIndex
 from penstock.search.writer_term import WriterTerm
 from penstock.snapshot.source_rows import SourceRows
@@ -46,6 +46,7 @@ class WriteTask:
     target: IndexTarget
     term: WriterTerm | None = None  # as an executor can tell whether it lasts
     replica: SourceSettings | None = None  # of the source; rows are read from it
+    requirement: LogRequirement | None = None  # what the source must have executed before it is read
 
 
 class ExecutorWriter:
@@ -80,7 +81,7 @@ class ExecutorWriter:
     ) -> DocumentCounts:
         """Write parts on the executors, one task for each. An error of ours that stopped a task is raised as if it had
         happened here: a table that was altered meanwhile is read again."""
-        task = self._task
+        task = replace(self._task, requirement=self._local.requirement)
         try:
             results: list[DocumentCounts] = (
                 self._spark.sparkContext.parallelize(parts, len(parts))
@@ -126,6 +127,7 @@ def _open_task(task: WriteTask) -> tuple[SourceRows, SearchIndex]:
 def _create_writer(task: WriteTask) -> LocalWriter:
     """Return what builds and writes the documents of a task in this process."""
     rows, index = _open_task(task)
+    rows.requirement = task.requirement
     return LocalWriter(DocumentBuilder(task.graph, rows, task.missing), rows, index)
 
 

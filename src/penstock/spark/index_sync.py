@@ -24,8 +24,8 @@ from penstock.backoff import Backoff
 from penstock.client import ServerAddress
 from penstock.document import CHANGE_COLUMNS, BatchCounts, DocumentSync
 from penstock.errors import PenstockError, TableAlteredError
-from penstock.model import Position, TableName
-from penstock.spark.batch_range import read_batch_range
+from penstock.model import LogRequirement, Position, TableName
+from penstock.spark.batch_range import read_batch_range, read_offset
 from penstock.spark.change_log import Offset
 from penstock.spark.driver_read import DriverReader, UsedColumns
 from penstock.spark.options import ReadOptions
@@ -121,7 +121,15 @@ class IndexSync:
         table = self._read(changes, number, self._used_columns())
         if not table.num_rows:
             return
-        counts = [self._apply(sync, table, lambda: self._read(changes, number, None)) for sync in self._syncs]
+        counts = [
+            self._apply(
+                sync,
+                table,
+                lambda: self._read(changes, number, None),
+                lambda: find_requirement(table, read_offset(self._checkpoint, number)),
+            )
+            for sync in self._syncs
+        ]
         if self.filter != self._filter:
             raise TableAlteredError("documents depend on other tables now: the stream is started again with those")
         newest: datetime | None = pc.max(table.column("_commit_timestamp")).as_py()
@@ -143,7 +151,7 @@ class IndexSync:
 
     def _read(self, changes: DataFrame, number: int, used: UsedColumns | None) -> pa.Table:
         """Return the changes of a batch: read here, or by Spark where only Spark knows which they are."""
-        names = [*CHANGE_COLUMNS, "_commit_timestamp"]
+        names = [*CHANGE_COLUMNS, "_commit_timestamp", "_gtid"]
         bounds = read_batch_range(self._checkpoint, number)
         if bounds is None or self._reader is None:
             return changes.select(*names).toArrow()
@@ -157,12 +165,18 @@ class IndexSync:
                 used[table] = used.get(table, frozenset()) | names
         return used
 
-    def _apply(self, sync: DocumentSync, changes: pa.Table, read_whole: Callable[[], pa.Table]) -> BatchCounts:
+    def _apply(
+        self,
+        sync: DocumentSync,
+        changes: pa.Table,
+        read_whole: Callable[[], pa.Table],
+        requirement_of: Callable[[], LogRequirement],
+    ) -> BatchCounts:
         """Apply changes to one index; what a later try may solve is tried until it succeeds, or sync is stopped."""
         failures = 0
         while True:
             try:
-                return sync.apply_changes(changes, read_whole)
+                return sync.apply_changes(changes, read_whole, requirement_of)
             except PenstockError as error:
                 if not error.transient or self._stopped.is_set():
                     raise
@@ -173,3 +187,11 @@ class IndexSync:
                     *(sync.graph.spec.index, delay_s, failures, error),
                 )
                 self._stopped.wait(delay_s)
+
+
+def find_requirement(changes: pa.Table, end: Offset | None) -> LogRequirement:
+    """Return what the source must have executed to read back what changes touch, which end at an offset."""
+    gtids = pc.unique(changes.column("_gtid")).to_pylist()
+    if end is None:
+        return LogRequirement.of_changes(gtids, None)
+    return LogRequirement.of_changes(gtids, Position.from_json(end), str(end.get("log") or ""))

@@ -13,9 +13,16 @@ from pyspark.sql import SparkSession
 
 from penstock.client import FlightClient
 from penstock.coordinate.term_files import STATE_SUFFIX
-from penstock.document import DOCUMENT_DECODING, DeadLetterOutcome, DocumentBuilder, DocumentSync, LocalWriter
+from penstock.document import (
+    DOCUMENT_DECODING,
+    DeadLetterOutcome,
+    DocumentBuilder,
+    DocumentSync,
+    DocumentTotals,
+    LocalWriter,
+)
 from penstock.errors import ConfigurationError, PenstockError
-from penstock.model import Position
+from penstock.model import LogRequirement, Position
 from penstock.model import Sequence as ChangeSequence
 from penstock.search.dead_letters import DeadLetters
 from penstock.search.index import SearchIndex
@@ -68,13 +75,12 @@ class SyncRun:
             if len(syncs) < len(plans):
                 return
             for plan, (_, index) in zip(plans, syncs, strict=True):
-                name = plan.spec.index
-                if name not in state.loaded and state.loading_since(name) is None:
-                    _check_empty(index, name)
+                if not self._check_new(plan, index):
+                    return
             if state.start is None:
                 state.remember_start(bounds["latest"])
             for plan, (sync, index) in zip(plans, syncs, strict=True):
-                self._load_once(plan, sync, index, bounds["latest"])
+                self._load_once(plan, sync, index, client, bounds["latest"])
                 if self._stopped.is_set():
                     return
                 self._add_alias(plan, index)
@@ -125,7 +131,17 @@ class SyncRun:
         sync = self._wait_for(open_sync, what)
         return None if sync is None else (sync, index)
 
-    def _load_once(self, plan: SyncPlan, sync: DocumentSync, index: SearchIndex, latest: Position) -> None:
+    def _check_new(self, plan: SyncPlan, index: SearchIndex) -> bool:
+        """Raise ConfigurationError when an index that is to be loaded has documents already; one that is away is waited
+        for. Return False when told to stop meanwhile."""
+        name, state = plan.spec.index, self._state
+        if name in state.loaded or state.loading_since(name) is not None:
+            return True
+        return self._wait_for(lambda: _check_empty(index, name), f"index '{name}'") is not None
+
+    def _load_once(
+        self, plan: SyncPlan, sync: DocumentSync, index: SearchIndex, client: FlightClient, latest: Position
+    ) -> None:
         """Load an index unless it was loaded before, with a version from before the load: any later change wins."""
         name, state, say = plan.spec.index, self._state, self._say
         if name in state.loaded:
@@ -141,9 +157,12 @@ class SyncRun:
         state.remember_loading(name, start)
         say(f"first load of index '{name}', changes will follow from {start}")
         version = int(ChangeSequence.from_position(start))
-        counts = self._wait_for(
-            lambda: sync.load_all(version, lambda done: say(f"  {done} documents")), f"index '{name}' or the database"
-        )
+
+        def load() -> DocumentTotals:
+            required = LogRequirement.of_position(start, client.file_identity(start))
+            return sync.load_all(version, lambda done: say(f"  {done} documents"), required)
+
+        counts = self._wait_for(load, f"index '{name}' or the database")
         if counts is None:
             return
         load_id = secrets.token_hex(8)
@@ -248,10 +267,11 @@ def _finish_load(index: SearchIndex, load_id: str) -> bool:
     return True
 
 
-def _check_empty(index: SearchIndex, name: str) -> None:
+def _check_empty(index: SearchIndex, name: str) -> bool:
     """Raise ConfigurationError when an index that is to be loaded has documents already."""
     if count := index.count():
         raise ConfigurationError(
             f"index '{name}' holds {count} documents, but no checkpoint says how they came there; rows deleted since"
             " then would stay in it: delete the index first, or name its checkpoint"
         )
+    return True
