@@ -7,6 +7,11 @@ import sys
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from penstock.spark.sessions import register_source
+from penstock.spark.source import PenstockDataSource
 
 PROGRAM = """
 import json
@@ -51,3 +56,18 @@ def test_a_session_says_which_settings_it_has() -> None:
 def check_line(line: str, settings: dict[str, Any]) -> None:
     told = line.partition("(local[1]): ")[2].split(", ")
     assert told == [f"{key}={value}" for key, value in settings.items()]
+
+
+def test_a_source_is_found_that_spark_has_not_listed(spark: SparkSession) -> None:
+    class Unlisted(PenstockDataSource):  # Spark's worker, which does not know this module, gets it by value
+        @classmethod
+        def name(cls) -> str:
+            return "penstock_unlisted"
+
+        def schema(self) -> StructType:
+            return StructType([StructField("id", IntegerType())])
+
+    for source in (PenstockDataSource, Unlisted, Unlisted):
+        register_source(spark, source)
+    options = {"server": "127.0.0.1:9", "table": "shop.product"}
+    assert spark.readStream.format("penstock_unlisted").options(**options).load().columns == ["id"]

@@ -29,6 +29,8 @@ from penstock.spark.batch_range import read_batch_range, read_offset
 from penstock.spark.change_log import Offset
 from penstock.spark.driver_read import DriverReader, UsedColumns
 from penstock.spark.options import ReadOptions
+from penstock.spark.sessions import register_source
+from penstock.spark.source import PenstockDataSource
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +107,7 @@ class IndexSync:
             offset = start.to_json() if isinstance(start, Position) else start
             options["startingPosition"] = json.dumps(offset)
         self._checkpoint, self._reader = checkpoint, DriverReader(ReadOptions.of(options))
+        register_source(spark, PenstockDataSource)
         stream = spark.readStream.format("penstock").options(**options)
         return (
             stream.load()

@@ -17,7 +17,9 @@ from typing import Any
 
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource
 
 from penstock.deferred_signals import defer_signals
 from penstock.errors import ConfigurationError
@@ -138,6 +140,19 @@ def _start(name: str, master: str, settings: Mapping[str, str], log_file: Path |
         if before is None:
             _end_jvm(SparkContext._gateway)  # pyright: ignore  # noqa: SLF001, PGH003 - see stop_session
         raise
+
+
+def register_source(spark: SparkSession, source: type[DataSource]) -> None:
+    """Let a session know a data source by its name.
+
+    Spark finds ours by itself: a Python worker lists them once. If that worker is killed just then, Spark takes it that
+    there are none for as long as its JVM lives, and only what was registered is found.
+    """
+    try:
+        spark.dataSource.register(source)
+    except PySparkException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":  # it was found
+            raise
 
 
 @contextmanager
