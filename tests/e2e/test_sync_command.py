@@ -65,6 +65,20 @@ def damage(folder: Path, name: str) -> None:
         assert index.write(pa.Table.from_pydict(columns, OPERATIONS)).deleted == 1
 
 
+def repair_damage(verify: Callable[..., tuple[int, str]], database: Any, index: Path) -> None:
+    """Damage an index that nobody follows, and let `penstock index verify` find and repair it."""
+    damage(index, "150")
+    assert verify("--range", "1..149")[0] == 0
+    code, text = verify("--range", "150..")
+    assert (code, "missing 150" in text) == (3, True), text
+    code, text = verify("--repair")
+    assert (code, "1 documents repaired" in text) == (0, True), text
+    assert verify()[0] == 0
+    execute(database, "UPDATE d.part SET label = 'new' WHERE id = 150")  # nobody applies it
+    code, text = verify("--wait", "1")
+    assert (code, "does it run?" in text) == (4, True), text
+
+
 @pytest.mark.mariadb
 @pytest.mark.timeout(400)
 def test_sync_waits_retries_and_follows(private_server: Callable[..., Any], tmp_path: Path) -> None:
@@ -128,15 +142,7 @@ def test_sync_waits_retries_and_follows(private_server: Callable[..., Any], tmp_
             assert (code, "\nequal: 6,001" in f"\n{text}") == (0, True), text
             assert all(row["parts"][0]["label"] == "all" for row in documents(index).values())
             sync.stop()
-            damage(index, "150")
-            code, text = verify()
-            assert (code, "missing 150" in text) == (3, True), text
-            code, text = verify("--repair")
-            assert (code, "1 documents repaired" in text) == (0, True), text
-            assert verify()[0] == 0
-            execute(database, "UPDATE d.part SET label = 'new' WHERE id = 150")  # nobody applies it
-            code, text = verify("--wait", "1")
-            assert (code, "does it run?" in text) == (4, True), text
+            repair_damage(verify, database, index)
     finally:
         output = sync.stop()
     assert sync.process.returncode == 0, output

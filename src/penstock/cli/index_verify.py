@@ -15,12 +15,13 @@ from penstock.cli.output import Output, OutputFormat
 from penstock.cli.progress import ProgressLine
 from penstock.cli.signals import handle_stop_signals
 from penstock.cli.source_options import Host, Password, Port, User, build_source_settings
+from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.document.difference import Difference
-    from penstock.document.verify import VerifyProgress, VerifyResult
+    from penstock.document.verify import IndexVerifier, VerifyProgress, VerifyResult
 
 EXIT_DIFFERENT, EXIT_UNSETTLED = 3, 4
 
@@ -39,6 +40,24 @@ def verify(  # noqa: PLR0917 - one per option
     repair: Annotated[
         bool, typer.Option(help="Write the documents that differ as the database has them, and delete the extra ones.")
     ] = False,
+    key_range: Annotated[
+        str | None,
+        typer.Option(
+            "--range",
+            help="Compare only documents whose key begins with an integer in this range, such as 1000..1999 or 1000..",
+            show_default=False,
+        ),
+    ] = None,
+    documents_per_s: Annotated[
+        float | None,
+        typer.Option("--documents-per-s", min=1, help="Read at most this many documents per second from either side."),
+    ] = None,
+    every: Annotated[
+        float | None,
+        typer.Option(
+            min=1, help="Compare again and again, with this many seconds from one comparison to the next, until Ctrl-C."
+        ),
+    ] = None,
     settle: Annotated[
         float,
         typer.Option(min=0.0, help="Without --checkpoint: seconds after which a change must have reached the index."),
@@ -74,10 +93,13 @@ def verify(  # noqa: PLR0917 - one per option
         penstock index verify orders.yml --user penstock --index http://search:9200 --checkpoint /var/lib/orders
 
         penstock index verify orders.yml --user penstock --index http://search:9200 --repair --output json
+
+        penstock index verify orders.yml --user penstock --index http://search:9200 --every 3600 --documents-per-s 2000
     """
     from penstock.client import FlightClient, ServerAddress  # noqa: PLC0415 - Arrow and kernels take a second to load
     from penstock.document import DOCUMENT_DECODING, DeadLetterOutcome, DocumentBuilder  # noqa: PLC0415
     from penstock.document.difference_check import DifferenceCheck  # noqa: PLC0415
+    from penstock.document.key_range import KeyRange  # noqa: PLC0415
     from penstock.document.spec_location import load_located_spec  # noqa: PLC0415
     from penstock.document.verify import IndexVerifier  # noqa: PLC0415
     from penstock.search.dead_letters import DeadLetters  # noqa: PLC0415
@@ -92,30 +114,57 @@ def verify(  # noqa: PLR0917 - one per option
     stopped = threading.Event()
     handle_stop_signals(stopped.set)
     printer = VerifyPrinter(Output(output))
-    with ExitStack() as opened:
-        loaded = LoadedGraphs(source, loaded_spec).load()
-        client = opened.enter_context(closing(FlightClient(ServerAddress(server, token, tls_ca), destination)))
-        target = IndexTarget(index, api_key=api_key, ca_certs=index_ca).of_index(loaded_spec.index, is_alone=True)
-        search = opened.enter_context(closing(target.open(read_only=not repair)))
-        rows = opened.enter_context(closing(SourceRows(source, DOCUMENT_DECODING)))
-        builder = DocumentBuilder(loaded.graph, rows, loaded.missing)
-        options: dict[str, Any] = {}
-        if checkpoint is None:
-            changes = SettleTime(client.source_end, settle_s=settle, stopped=stopped)
-        else:
-            tables = table_filter(sorted(loaded.graph.tables))
-            changes = CheckpointProgress(client, checkpoint, tables, timeout_s=wait, stopped=stopped)
-            letters = opened.enter_context(DeadLetters.open(changes.dead_letters, is_created=False))
-            options["outcome"] = DeadLetterOutcome(loaded_spec.index, letters)
-            options["explain"] = partial(explain_by_letter, letters, loaded_spec.index)
-        check = DifferenceCheck(builder, rows, search, changes, pause=stopped.wait, **options)
-        verifier = IndexVerifier(builder, search, check, progress=printer.show, on_difference=printer.print_difference)
-        result = verifier.run(repair=repair)
+
+    def compare() -> int:
+        """Compare once, with the tables as they are now, and return the exit code."""
+        with ExitStack() as opened:
+            loaded = LoadedGraphs(source, loaded_spec).load()
+            keys = None if key_range is None else KeyRange.parse(key_range, loaded.graph)
+            client = opened.enter_context(closing(FlightClient(ServerAddress(server, token, tls_ca), destination)))
+            target = IndexTarget(index, api_key=api_key, ca_certs=index_ca).of_index(loaded_spec.index, is_alone=True)
+            search = opened.enter_context(closing(target.open(read_only=not repair)))
+            rows = opened.enter_context(closing(SourceRows(source, DOCUMENT_DECODING)))
+            builder = DocumentBuilder(loaded.graph, rows, loaded.missing)
+            options: dict[str, Any] = {}
+            if checkpoint is None:
+                changes = SettleTime(client.source_end, settle_s=settle, stopped=stopped)
+            else:
+                tables = table_filter(sorted(loaded.graph.tables))
+                changes = CheckpointProgress(client, checkpoint, tables, timeout_s=wait, stopped=stopped)
+                letters = opened.enter_context(DeadLetters.open(changes.dead_letters, is_created=False))
+                options["outcome"] = DeadLetterOutcome(loaded_spec.index, letters)
+                options["explain"] = partial(explain_by_letter, letters, loaded_spec.index)
+            check = DifferenceCheck(builder, rows, search, changes, pause=stopped.wait, **options)
+            verifier = IndexVerifier(
+                *(builder, search, check, stopped),
+                keys=keys,
+                documents_per_s=documents_per_s,
+                progress=printer.show,
+                on_difference=printer.print_difference,
+            )
+            return compare_once(verifier, printer, stopped, repair=repair)
+
+    code = compare()
+    while every is not None and not stopped.wait(every):
+        try:
+            code = compare()
+        except PenstockError as error:
+            if not error.transient:
+                raise
+            printer.print_failure(error, every)
+    raise typer.Exit(130 if stopped.is_set() and every is None else code)
+
+
+def compare_once(verifier: "IndexVerifier", printer: "VerifyPrinter", stopped: threading.Event, *, repair: bool) -> int:
+    """Compare an index once, print the result, and return the exit code for it."""
+    printer.begin()
+    result = verifier.run(repair=repair)
     if stopped.is_set():
-        raise typer.Exit(130)
+        return 0
     printer.print_result(result)
-    if not result.is_equal and (not repair or result.unrepaired):
-        raise typer.Exit(EXIT_DIFFERENT if any(result.counts.values()) else EXIT_UNSETTLED)
+    if result.is_equal or (repair and not result.unrepaired and not result.unsettled):
+        return 0
+    return EXIT_DIFFERENT if any(result.counts.values()) else EXIT_UNSETTLED
 
 
 def explain_by_letter(letters: Any, index: str, name: str) -> str:
@@ -135,6 +184,10 @@ class VerifyPrinter:
         self._began = time.monotonic()
         self._lines = 0
 
+    def begin(self) -> None:
+        """Begin to print another comparison."""
+        self._began, self._lines = time.monotonic(), 0
+
     def show(self, progress: "VerifyProgress") -> None:
         """Show how far the comparison is, on a terminal."""
         self._progress.show_rows(progress.done, progress.total, time.monotonic() - self._began, unit="documents")
@@ -147,6 +200,11 @@ class VerifyPrinter:
             self._output.print_event("difference", str(difference), **asdict(difference))
         elif self._lines == self.MOST_LINES + 1:
             self._output.print_note("more differences are counted, and not shown")
+
+    def print_failure(self, error: Exception, delay_s: float) -> None:
+        """Print that a comparison could not be made, and when the next one is."""
+        text = f"not compared, next try in {delay_s:.0f} s: {error}"
+        self._output.print_event("failure", text, message=str(error), delay_s=delay_s)
 
     def print_result(self, result: "VerifyResult") -> None:
         """Print the result."""

@@ -101,9 +101,10 @@ class DocumentBuilder:
             return BuiltDocuments([], [], pa.array([], pa.string()), None)
         return self._apply_transform(self._finish(rows))
 
-    def build_pages(self, size: int) -> Iterator[BuiltDocuments]:
-        """Yield all documents in the order of their keys, so many at a time. Each page is one read of its own."""
-        queries, condition = NodeQueries(self.graph, self.graph.root), ""
+    def build_pages(self, size: int, within: str = "") -> Iterator[BuiltDocuments]:
+        """Yield all documents in the order of their keys, at most `size` at a time, or those whose root rows `c` fulfil
+        an SQL condition. Each page is one read of its own."""
+        queries, condition = NodeQueries(self.graph, self.graph.root), within
         while self.graph.root.table.name not in self.missing:
             with self._rows.open_view():
                 rows = self._rows.read(queries.select_page(condition, size))
@@ -112,7 +113,7 @@ class DocumentBuilder:
                 yield self._apply_transform(built)
             if rows.num_rows < size:
                 return
-            condition = queries.after_key(built.keys[-1])
+            condition = " AND ".join(filter(None, (within, queries.after_key(built.keys[-1]))))
 
     def _finish(self, rows: pa.Table) -> BuiltDocuments:
         """Return the documents of root rows that were read."""

@@ -17,7 +17,9 @@ from penstock.document.build import BuiltDocuments, DocumentBuilder
 from penstock.document.difference import Difference, DifferenceKind
 from penstock.document.difference_check import DifferenceCheck
 from penstock.document.digest_spool import DigestSpool, count_parts, digest_documents, find_unequal
+from penstock.document.key_range import KeyRange
 from penstock.search.index import SearchIndex
+from penstock.snapshot.pacing import Pacer
 
 log = logging.getLogger(__name__)
 
@@ -69,20 +71,24 @@ class IndexVerifier:
         check: DifferenceCheck,
         stopped: threading.Event | None = None,
         *,
+        keys: KeyRange | None = None,
+        documents_per_s: float | None = None,
         progress: Callable[[VerifyProgress], None] = lambda _: None,
         on_difference: Callable[[Difference], None] = lambda _: None,
     ) -> None:
         """Compare the documents that `builder` reads with those of `index`; `check` decides about the unequal ones.
-        When `stopped` is set, the result is that of a part."""
+        When `stopped` is set, the result is that of a part. `keys` limits the comparison to a range, and
+        `documents_per_s` the rate at which either side is read."""
         self._builder, self._index, self._check = builder, index, check
         self._progress, self._on_difference = progress, on_difference
+        self._keys, self._documents_per_s = keys, documents_per_s
         self._stopped = stopped or threading.Event()
         self._lock = threading.Lock()
         self._done = 0  # by _lock
 
     def run(self, *, repair: bool = False) -> VerifyResult:
         """Compare everything, and with `repair` write what differs as the database has it."""
-        result = VerifyResult()
+        result, self._done = VerifyResult(), 0
         total = self._index.count()
         with ExitStack() as opened:
             source, stored = (opened.enter_context(DigestSpool(count_parts(total))) for _ in range(2))
@@ -109,8 +115,10 @@ class IndexVerifier:
 
     def _spool(self, tables: Iterator[pa.Table], spool: DigestSpool, total: int, failed: threading.Event) -> None:
         """Spool the digests of one side, until the other one fails or the comparison is stopped."""
+        pacer = Pacer(self._documents_per_s, sleep=self._stopped.wait)
         try:
             for table in tables:
+                pacer.wait_for(table.num_rows)
                 if failed.is_set() or self._stopped.is_set():
                     return
                 spool.add(table)
@@ -123,15 +131,19 @@ class IndexVerifier:
 
     def _digest_source(self) -> Iterator[pa.Table]:
         """Yield the digests of the database's documents."""
-        for built in self._builder.build_pages(ROOTS_PER_PAGE):
+        for built in self._builder.build_pages(ROOTS_PER_PAGE, "" if self._keys is None else self._keys.condition):
             self._check.remember_long_ids(built)
             yield _digest_built(built)
 
     def _digest_index(self) -> Iterator[pa.Table]:
         """Yield the digests of the index's documents."""
         for page in self._index.scan_documents():
-            page = page.combine_chunks()  # noqa: PLW2901 - the same documents
-            yield digest_documents(*(page.column(name).chunk(0) for name in ("id", "document", "routing")))
+            if self._keys is not None:
+                mask = [self._keys.has_id(name) for name in page.column("id").to_pylist()]
+                page = page.filter(pa.array(mask, pa.bool_()))  # noqa: PLW2901 - those of the range
+            if page.num_rows:
+                columns = (page.column(name).combine_chunks() for name in ("id", "document", "routing"))
+                yield digest_documents(*columns)
 
     def _settle(self, routings: Mapping[str, set[str | None]], result: VerifyResult, *, repair: bool) -> None:
         """Look at documents one by one, and add what is found to the result."""

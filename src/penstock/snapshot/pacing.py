@@ -18,7 +18,7 @@ class Pacer:
         rows_per_s: float | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._rows_per_s, self._clock, self._sleep = rows_per_s, clock, sleep
         self._lock = threading.Lock()

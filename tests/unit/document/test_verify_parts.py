@@ -15,6 +15,8 @@ from penstock.document.build import BuiltDocuments
 from penstock.document.difference import DocumentState, describe_difference
 from penstock.document.difference_check import DifferenceCheck
 from penstock.document.digest_spool import DigestSpool, count_parts, digest_documents, find_unequal
+from penstock.document.key_range import KeyRange
+from penstock.errors import ConfigurationError
 from penstock.model import Column, Position, WireType
 from penstock.search import STORED_DOCUMENTS
 
@@ -149,3 +151,39 @@ def test_what_changes_all_the_time_is_not_settled() -> None:
     settled = Scene("A", ("B", 5), [{"stored": (f"B{number}", number)} for number in range(100)]).settle()
     assert (settled.differences, settled.unsettled) == ([], ["7"])
     assert "changed" in settled.reason
+
+
+def graph_of(kind: WireType) -> Any:
+    key = (Column("id", kind), Column("b", WireType.LONG))
+    return SimpleNamespace(root=SimpleNamespace(key=key, table=SimpleNamespace(name="shop.orders")))
+
+
+@pytest.mark.parametrize(
+    ("text", "condition", "ids"),
+    [
+        ("5..7", "c.`id` >= 5 AND c.`id` <= 7", {"5:1", "7:9"}),
+        ("6..", "c.`id` >= 6", {"7:9", "80:1"}),
+        ("..5", "c.`id` <= 5", {"-4:1", "5:1"}),
+        ("-4..-4", "c.`id` >= -4 AND c.`id` <= -4", {"-4:1"}),
+    ],
+)
+def test_a_range_of_keys_is_one_of_rows_and_of_ids(text: str, condition: str, ids: set[str]) -> None:
+    keys = KeyRange.parse(text, graph_of(WireType.LONG))
+    assert keys.condition == condition
+    names = ["-4:1", "5:1", "7:9", "80:1", "somebody", "x:y", "5", "%#00"]
+    assert {name for name in names if keys.has_id(name)} == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("5", WireType.LONG, "FIRST..LAST"),
+        ("..", WireType.LONG, "FIRST..LAST"),
+        ("a..b", WireType.LONG, "FIRST..LAST"),
+        ("7..5", WireType.LONG, "empty"),
+        ("1..2", WireType.VARCHAR, "begins with an integer"),
+    ],
+)
+def test_what_is_no_range_is_refused(text: str, kind: WireType, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        KeyRange.parse(text, graph_of(kind))
