@@ -21,6 +21,7 @@ from penstock.spark.types import for_spark
 if TYPE_CHECKING:
     from penstock.binlog.events.block import Block
     from penstock.spark.delivered_rows import DeliveredRows
+    from penstock.spark.struct_rows import StructRows
 
 
 class ChangeLayout(Protocol):
@@ -57,6 +58,7 @@ class TableLayout:
         self._fields = fields
         self._decoding = DecodeOptions(partial_json=options.partial_json)
         self.schema = self._schema()
+        self._struct_rows: StructRows | None = None  # of several tables; each task makes its own
 
     @classmethod
     def ask(cls, options: ReadOptions, client: FlightClient) -> "TableLayout":
@@ -94,9 +96,11 @@ class TableLayout:
         """Yield all changes of a block in log order, or those of rows that were delivered."""
         # What decodes brings numba, which planning does without.
         if not self._is_flat:
-            from penstock.spark.struct_rows import struct_batches  # noqa: PLC0415
+            from penstock.spark.struct_rows import StructRows  # noqa: PLC0415
 
-            yield from struct_batches(block, self._fields, self.schema, self._decoding, delivered)
+            if self._struct_rows is None:
+                self._struct_rows = StructRows(self._fields, self.schema, self._decoding)
+            yield from self._struct_rows.batches(block, delivered)
             return
         from penstock.binlog.rows.changes import decode_changes  # noqa: PLC0415
 

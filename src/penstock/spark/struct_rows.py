@@ -27,36 +27,54 @@ _BATCH_BYTES = 16 << 20
 _SAMPLE_ROWS = 64
 
 
-def struct_batches(
-    block: Block,
-    fields: Mapping[TableName, pa.Schema],
-    schema: pa.Schema,
-    decoding: DecodeOptions,
-    delivered: "DeliveredRows | None" = None,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the changes of these tables in a block, in the order of the log: `_table`, a struct each, CHANGE_FIELDS."""
-    changes = list(_changes_by_table(block, fields, decoding))
-    if delivered is not None:
-        names = list(fields)
-        selected = ((number, delivered.select(names[number], batch)) for number, batch in changes)
-        changes = [(number, batch) for number, batch in selected if batch.num_rows]
-    if not changes:
-        return
-    change_columns = _change_columns(changes, schema)
-    order = _order(change_columns)
-    step = rows_per_batch(schema)
-    structs = _structs(changes, fields, schema)
-    for first in range(0, order.size, step):
-        chosen = order[first : first + step]
-        names, columns = np.zeros(chosen.size, np.int32), list[pa.Array]()
-        for number, field in enumerate(list(schema)[1 : 1 + len(fields)]):
-            begin, values = structs.get(number, (0, None))
-            is_inside = (chosen >= begin) & (chosen < begin + (len(values) if values is not None else 0))
-            names[is_inside] = number
-            columns.append(_spread(values, chosen - begin, is_inside, field.type))
-        table_names = to_arrow_strings([str(table) for table in fields]).take(to_arrow_numbers(names))
-        rest = _take(change_columns, chosen)
-        yield pa.RecordBatch.from_arrays([table_names, *columns, *rest], schema=schema)
+class StructRows:
+    """Puts the changes of several tables into one order: `_table`, a struct for each table, CHANGE_FIELDS.
+
+    rows = StructRows(fields, schema, DecodeOptions())
+    batches = rows.batches(block)
+
+    What takes time for each table, with or without changes in a batch, is done once and not for each batch.
+    """
+
+    def __init__(self, fields: Mapping[TableName, pa.Schema], schema: pa.Schema, decoding: DecodeOptions) -> None:
+        self._fields, self._schema, self._decoding = fields, schema, decoding
+        self._step = rows_per_batch(schema)
+        self._absent = [pa.nulls(self._step, kind) for kind in schema.types[1 : 1 + len(fields)]]
+        self._names = to_arrow_strings([str(table) for table in fields])
+
+    def batches(self, block: Block, delivered: "DeliveredRows | None" = None) -> Iterator[pa.RecordBatch]:
+        """Yield the changes of these tables in a block in the order of the log, or those of rows that were
+        delivered."""
+        changes = list(_changes_by_table(block, self._fields, self._decoding))
+        if delivered is not None:
+            names = list(self._fields)
+            selected = ((number, delivered.select(names[number], batch)) for number, batch in changes)
+            changes = [(number, batch) for number, batch in selected if batch.num_rows]
+        if not changes:
+            return
+        change_columns = _change_columns(changes, self._schema)
+        order = _order(change_columns)
+        numbers, counts = zip(*((number, batch.num_rows) for number, batch in changes), strict=True)
+        owners = np.repeat(np.array(numbers, np.int32), counts)
+        structs = _structs(changes, self._fields, self._schema)
+        for first in range(0, order.size, self._step):
+            chosen = order[first : first + self._step]
+            names = self._names.take(to_arrow_numbers(owners[chosen]))
+            columns = self._struct_columns(structs, chosen, owners[chosen])
+            rest = _take(change_columns, chosen)
+            yield pa.RecordBatch.from_arrays([names, *columns, *rest], schema=self._schema)
+
+    def _struct_columns(
+        self, structs: Mapping[int, tuple[int, pa.Array]], chosen: NDArray[np.int64], owners: NDArray[np.int32]
+    ) -> list[pa.Array]:
+        """Return the structs of all tables for the chosen changes, of which each belongs to one table."""
+        columns = [nothing.slice(0, chosen.size) for nothing in self._absent]
+        by_table = np.argsort(owners, kind="stable")
+        present, begins = np.unique(owners[by_table], return_index=True)
+        for number, rows in zip(present.tolist(), np.split(by_table, begins[1:]), strict=True):
+            begin, values = structs[number]
+            columns[number] = _spread(values, chosen[rows] - begin, rows, columns[number])
+        return columns
 
 
 def _changes_by_table(
@@ -109,29 +127,24 @@ def _structs(
     return {number: (first, pa.concat_arrays(parts)) for number, (first, parts) in structs.items()}
 
 
-def _spread(
-    values: pa.Array | None, indexes: NDArray[np.int64], is_inside: NDArray[np.bool_], kind: pa.DataType
-) -> pa.Array:
-    """Return the values at these indexes, and null where a row is one of another table.
+def _spread(values: pa.Array, indexes: NDArray[np.int64], rows: NDArray[np.int64], nulls: pa.Array) -> pa.Array:
+    """Return `nulls` with the values at these indexes in these rows, which ascend.
 
     Rows of one table mostly follow one another, and so do their values: whole runs are copied. (`take` with nulls looks
     at every value of every column.)
     """
-    rows = np.flatnonzero(is_inside)
-    nothing = pa.nulls(indexes.size, kind)
-    if values is None or not rows.size:
-        return nothing
-    taken = indexes[rows]
-    cuts = np.flatnonzero((np.diff(rows) != 1) | (np.diff(taken) != 1)) + 1
+    cuts = np.flatnonzero((np.diff(rows) != 1) | (np.diff(indexes) != 1)) + 1
     begins, stops = np.concatenate([[0], cuts]), np.concatenate([cuts, [rows.size]])
     pieces, done = list[pa.Array](), 0
-    for row, value, count in zip(rows[begins].tolist(), taken[begins].tolist(), (stops - begins).tolist(), strict=True):
+    for row, value, count in zip(
+        rows[begins].tolist(), indexes[begins].tolist(), (stops - begins).tolist(), strict=True
+    ):
         if row > done:
-            pieces.append(nothing.slice(0, row - done))
+            pieces.append(nulls.slice(0, row - done))
         pieces.append(values.slice(value, count))
         done = row + count
-    if done < indexes.size:
-        pieces.append(nothing.slice(0, indexes.size - done))
+    if done < len(nulls):
+        pieces.append(nulls.slice(0, len(nulls) - done))
     return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
 
 

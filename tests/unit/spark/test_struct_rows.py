@@ -122,6 +122,15 @@ def test_a_block_is_several_batches_where_rows_are_wide(tmp_path: Path, monkeypa
     assert rows_of(batches) == expected(path)
 
 
+def test_tables_without_changes_share_their_columns_from_batch_to_batch(tmp_path: Path) -> None:
+    """So that a table costs something only in batches that have changes of it."""
+    batches = batches_of(written(tmp_path, *MIXED), layout := layout_of(TABLES))
+    batches += batches_of(written(tmp_path, *MIXED[:1]), layout)
+    quiet = [batch.column("quiet") for batch in batches]
+    assert [column.null_count for column in quiet] == [batch.num_rows for batch in batches]
+    assert len({column.buffers()[0].address for column in quiet}) == 1
+
+
 def test_a_hundred_tables_make_batches_of_a_bounded_size(tmp_path: Path) -> None:
     tables = [table_of(f"t{number}", *(Column(f"c{i}", WireType.LONGLONG) for i in range(20))) for number in range(100)]
     log = LogWriter().open()
