@@ -10,6 +10,7 @@ from penstock.binlog.rows.changes import decode_changes
 from penstock.binlog.rows.fields import arrow_fields_of_table
 from penstock.errors import PositionLostError
 from penstock.instance import Instance
+from penstock.instance.batch_plan import BatchLimit
 from penstock.model import Position, TableName
 from tests.support.capture import poll
 from tests.support.following import fill, following, is_there, table
@@ -90,3 +91,53 @@ def test_a_range_of_the_log_before_keeps_its_order_or_is_refused(private_server:
         assert [sequence for _, sequence in again + following_rows] == sorted(
             sequence for _, sequence in again + following_rows
         )
+
+
+@pytest.mark.mariadb
+def test_a_transaction_that_was_split_resumes_inside_or_from_its_begin(private_server: Callable[..., Any]) -> None:
+    """Inside of it while the store has it, else from its begin in the new log: none of its rows is lost."""
+    first, second = pair(private_server, "mariadb")
+    table(first)
+    assert poll(lambda: has(second, "SHOW TABLES FROM replicated LIKE 't'"))
+    limit = BatchLimit(1 << 26, max_rows=6)
+    with following(first, second) as instance:
+        fill(first, range(1))
+        assert poll(lambda: instance.store.latest >= instance.source_log.end())
+        start = instance.store.latest
+        instance.ack(start, "spark")
+        with first.connect(autocommit=False) as connection, connection.cursor() as cursor:
+            for number in range(1, 21):
+                cursor.execute(f"INSERT INTO replicated.t VALUES ({number}, 'v')")
+            connection.commit()
+        assert poll(lambda: instance.store.latest >= instance.source_log.end())
+        inside = instance.plan_batch(start, limit, 5, "spark").end
+        assert inside.transaction is not None
+        delivered = rows_of(instance, start, inside)
+        assert [number for number, _ in delivered] == list(range(1, 7))
+        assert poll(lambda: is_there(second, 20))
+        first.kill()
+        fill(second, range(21, 23))
+        assert poll(lambda: instance.store.latest.epoch == 1)
+
+        def read_from(position: Position) -> list[tuple[int, int]]:
+            rows = list[tuple[int, int]]()
+            while (end := instance.plan_batch(position, limit, 1, "spark").end) > position:
+                rows += rows_of(instance, position, end)
+                position = end
+            return rows
+
+        # The cursor is where the transaction begins, so the store has all of it, and the rest of it has its order.
+        instance.ack(inside, "spark")
+        rest = read_from(inside)
+        assert [number for number, _ in rest] == list(range(7, 23))
+        assert [sequence for _, sequence in delivered + rest] == sorted({sequence for _, sequence in delivered + rest})
+        assert {sequence >> 54 for number, sequence in rest if number <= 20} == {0}
+
+        # The store has nothing of it any more: it is redelivered from its begin, behind everything that came before.
+        instance.ack(instance.store.latest, "spark")
+        assert instance.store.first > inside
+        again = read_from(inside)
+        assert [number for number, _ in again] == list(range(1, 23))
+        assert [sequence for _, sequence in again] == sorted({sequence for _, sequence in again})
+        assert again[0][1] > delivered[-1][1]
+        assert rows_of(instance, start, inside) == [], "a batch that ended inside: its rows come with the next one"
