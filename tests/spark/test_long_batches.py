@@ -10,6 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.config import InstanceSettings, ServerSettings
 from penstock.instance import range_reader
 from penstock.server import Server
+from penstock.spark.options import ReadOptions
+from penstock.spark.stream_reader import BatchPlanner
+from penstock.store import EventStore
 from penstock.testing import DatabaseServer
 from tests.spark.test_stream_source import Collected, caught_up, run, stream
 from tests.support.capture import execute, poll, source_of
@@ -28,6 +31,25 @@ def served(mariadb: DatabaseServer, monkeypatch: pytest.MonkeyPatch) -> Iterator
     server.stop()
 
 
+def idle_s(store: EventStore) -> list[float]:
+    """For how long each query has asked for nothing."""
+    return [client.idle_s for client in store.stats().clients if client.name.startswith("readers/")]
+
+
+def test_a_query_keeps_its_cursor_between_two_triggers(
+    served: Server, mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]
+) -> None:
+    """Also when nothing was there for its first batch."""
+    table, store = f"{database(mariadb)}.item", served.instances["default"].store
+    execute(mariadb, f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+    caught_up(served, mariadb)
+    options = {"server": served.address, "table": table, "startingPosition": str(store.latest), "pollMs": "1"}
+    planner = BatchPlanner(ReadOptions.of(options))
+    start = planner.initial()
+    assert planner.next(start) == start
+    assert poll(lambda: max(idle_s(store), default=0) > 1.5 * FORGOTTEN_AFTER_S, WAIT_S), "it was forgotten"
+
+
 def test_a_query_keeps_its_cursor_during_a_long_batch_and_not_after_its_end(
     spark: SparkSession,
     served: Server,
@@ -44,13 +66,10 @@ def test_a_query_keeps_its_cursor_during_a_long_batch_and_not_after_its_end(
         assert may_end.wait(WAIT_S)
         got(batch, number)
 
-    def idle_s() -> list[float]:
-        return [client.idle_s for client in store.stats().clients if client.name.startswith("readers/")]
-
     query = run(stream(spark, served, table=table, startingPosition=str(start)), work_long, tmp_path)
     try:
         execute(mariadb, f"INSERT INTO {table} VALUES (1)")
-        assert poll(lambda: max(idle_s(), default=0) > 2 * FORGOTTEN_AFTER_S, WAIT_S), "it was forgotten"
+        assert poll(lambda: max(idle_s(store), default=0) > 2 * FORGOTTEN_AFTER_S, WAIT_S), "it was forgotten"
         assert store.first <= start
         assert query.isActive
         may_end.set()
@@ -58,4 +77,4 @@ def test_a_query_keeps_its_cursor_during_a_long_batch_and_not_after_its_end(
     finally:
         may_end.set()
         query.stop()
-    assert poll(lambda: not idle_s(), WAIT_S)
+    assert poll(lambda: not idle_s(store), WAIT_S)

@@ -73,6 +73,11 @@ class BatchPlanner:
 
         It waits a moment for changes: that is cheaper and faster than Spark's own polling.
         """
+        end = self._plan_next(start)
+        self.log.keep_cursor()  # the next question may come hours later, by the trigger of the query
+        return end
+
+    def _plan_next(self, start: Offset) -> Offset:
         self._has_cursor = True  # planning moves it
         position = self.log.position_of(start)
         if self._has_snapshot(start):

@@ -44,6 +44,9 @@ class _PausedLog:
     def plan_batch(self, start: Position, _: int) -> tuple[Position, bool]:
         return start, False
 
+    def keep_cursor(self) -> None:
+        pass
+
 
 def _planner(*, is_paused: bool) -> BatchPlanner:
     planner = BatchPlanner(ReadOptions.of(_OPTIONS))
