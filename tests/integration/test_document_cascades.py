@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from penstock.document import DocumentSpec
+from penstock.document import DeadLetterOutcome, DocumentSpec
+from penstock.document.spec import TransformSpec
+from penstock.search.dead_letters import DeadLetters
 from tests.support.document_stream import DocumentStream, open_stream
 
 SERVERS = ("mariadb", "mysql80")
@@ -131,3 +133,39 @@ def test_a_foreign_key_that_is_added_later_is_followed(stream: tuple[Any, Docume
     execute(server, "DELETE FROM cascades.maker WHERE id = 1")
     follower.follow()
     assert set(follower.documents()) == {"3", "4"}
+
+
+def test_dead_letters_go_with_the_rows_of_their_documents(mariadb: Any, tmp_path: Path) -> None:
+    """The index has not got such documents, so it cannot say which of them a parent row takes with it."""
+    execute(mariadb, *TABLES)
+    (tmp_path / "hook.py").write_text(
+        "def check(document):\n    assert document['name'] != 'bad'\n    return document\n"
+    )
+    spec = SPEC.model_copy(update={"transform": TransformSpec(python=str(tmp_path / "hook.py:check"))})
+    letters = DeadLetters.open(tmp_path / "letters.sqlite")
+
+    def refused() -> list[str]:
+        return [letter.id for letter in letters.read_page()]
+
+    with letters, open_stream(mariadb, spec, tmp_path / "index", DeadLetterOutcome("product", letters)) as follower:
+        execute(
+            mariadb, "INSERT INTO cascades.product VALUES (9, 'bad', 1, 1), (10, 'bad', 2, 1), (11, 'bad', NULL, 1)"
+        )
+        execute(mariadb, "UPDATE cascades.product SET name = 'bad' WHERE id = 3")  # the index has its old state
+        follower.follow()
+        assert refused() == ["9", "10", "11", "3"]
+        execute(mariadb, "DELETE FROM cascades.store WHERE id = 1")
+        follower.follow()
+        assert refused() == ["10", "11", "3"]
+        execute(mariadb, "DELETE FROM cascades.owner WHERE name = 'Bob'")  # and its stores, and their products
+        follower.follow()
+        assert refused() == ["11"]
+        assert set(follower.documents()) == {"4"}
+        execute(mariadb, "SET foreign_key_checks = 0", "TRUNCATE TABLE cascades.part")
+        follower.follow()
+        assert refused() == ["11"], "all documents are compared, and this one is refused again"
+        execute(mariadb, "SET foreign_key_checks = 0", "TRUNCATE TABLE cascades.product")
+        follower.follow()
+        assert refused() == []
+        assert follower.documents() == {}
+    execute(mariadb, "DROP DATABASE cascades")

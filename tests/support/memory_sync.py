@@ -1,6 +1,6 @@
 """A document sync over tables in memory, which shows what was asked of its parts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +32,13 @@ class MemorySync:
         """Take what became of documents, as an OutcomeLog does."""
         self.outcomes.append((dict(versions), [item.id for item in rejected]))
         self.rejections = list(rejected)
+
+    def find_referring(self, references: Collection[str]) -> Iterator[tuple[str, str | None]]:  # noqa: ARG002
+        """Yield what was refused, as an OutcomeLog does: here nothing."""
+        return iter(())
+
+    def record_rebuild(self, version: int) -> None:
+        """Take it that the index was rebuilt, as an OutcomeLog does."""
 
     def _watch(self, builder: Any) -> "WatchedWriter":
         return WatchedWriter(LocalWriter(builder, self.rows, self.index), self.parts)  # type: ignore[arg-type]

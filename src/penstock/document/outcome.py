@@ -5,19 +5,26 @@ writing on would only fill the dead letters.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from penstock.errors import SinkRejectedError
+from penstock.document.graph import REFERENCES_FIELD
+from penstock.errors import MissingExtraError, SinkRejectedError
 from penstock.model import Sequence as ChangeSequence
 from penstock.search.dead_letters import DeadLetters
 from penstock.search.index import Rejection
+
+try:
+    import orjson
+except ImportError as error:
+    raise MissingExtraError.for_extra("search", "building documents") from error
 
 log = logging.getLogger(__name__)
 
 MOST_REJECTED = 0.5  # of the last documents
 LEAST_REJECTED = 100  # before that share counts
 _RECENT = 2_000
+_LETTERS_PER_PAGE = 500
 
 
 class OutcomeLog(Protocol):
@@ -25,6 +32,15 @@ class OutcomeLog(Protocol):
 
     def record(self, versions: Mapping[str, int], rejected: Sequence[Rejection]) -> None:
         """Take the ids of documents that were written, with their versions, and those of them that were refused."""
+        ...
+
+    def find_referring(self, references: Collection[str]) -> Iterator[tuple[str, str | None]]:
+        """Yield the ids and routings of refused documents that name one of these rows, on which they depend by foreign
+        keys that cascade."""
+        ...
+
+    def record_rebuild(self, version: int) -> None:
+        """Take it that all documents were written, refused or deleted with a version: what is older is superseded."""
         ...
 
 
@@ -39,6 +55,13 @@ class StrictOutcome:
                 f" {rejected[0].reason}; nothing after them was acknowledged, correct the mapping, the transform or the"
                 " data and start again"
             )
+
+    def find_referring(self, references: Collection[str]) -> Iterator[tuple[str, str | None]]:  # noqa: ARG002 - as agreed
+        """Yield nothing: nothing was refused."""
+        return iter(())
+
+    def record_rebuild(self, version: int) -> None:
+        """Do nothing: nothing was refused."""
 
 
 class DeadLetterOutcome:
@@ -68,6 +91,22 @@ class DeadLetterOutcome:
                 *(self._index, len(rejected), rejected[0].id, rejected[0].reason),
             )
         self._check_share(len(versions), rejected)
+
+    def find_referring(self, references: Collection[str]) -> Iterator[tuple[str, str | None]]:
+        """Yield the refused documents that name one of these rows. The index has not got them, or not in this state."""
+        wanted, after = set(references), 0
+        while wanted and (page := self._letters.read_page(after, _LETTERS_PER_PAGE, self._index)):
+            after = page[-1].number
+            for letter in page:
+                if letter.document is None or REFERENCES_FIELD not in letter.document:
+                    continue
+                names = orjson.loads(letter.document).get(REFERENCES_FIELD)
+                if isinstance(names, list) and not wanted.isdisjoint(names):  # pyright: ignore[reportUnknownArgumentType]
+                    yield letter.id, letter.routing
+
+    def record_rebuild(self, version: int) -> None:
+        """Forget the dead letters from before a rebuild: of documents that are gone, nothing else would do so."""
+        self._letters.forget_before(self._index, version)
 
     def _check_share(self, documents: int, rejected: Sequence[Rejection]) -> None:
         """Raise when too many of the recent documents were refused."""

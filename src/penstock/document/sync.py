@@ -1,7 +1,7 @@
 """Changes → documents → index, for one document spec. Knows neither Spark nor a driver: tables in, operations out."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -257,6 +257,7 @@ class DocumentSync:
             deleted = write_operations(self._index, _operations(rows))
             self._outcome.record({name: version for name, *_ in rows}, deleted.rejected)
             counts.add(deleted)
+        self._outcome.record_rebuild(version)
         log.info(
             "index rebuilt after a statement index=%s written=%d deleted=%d rejected=%d",
             *(self.graph.spec.index, counts.written, counts.deleted, counts.rejected),
@@ -308,9 +309,9 @@ class DocumentSync:
         while pending:
             version = max(pending.values())
             followers: dict[str, int] = {}
-            for page in self._index.find_ids(REFERENCES_FIELD, list(pending)):
+            for found in self._find_naming(pending):
                 keys: list[Key] = []
-                for name, routing in zip(*(page.column(part).to_pylist() for part in ("id", "routing")), strict=True):
+                for name, routing in found:
                     key = parse_document_id(name, root.key)
                     if key is None:
                         raise SchemaError(
@@ -326,6 +327,13 @@ class DocumentSync:
                         followers[text] = version
                 yield keys, version
             pending = followers
+
+    def _find_naming(self, references: Mapping[str, int]) -> Iterator[Iterable[tuple[str, str | None]]]:
+        """Yield the ids and routings of documents that name one of these rows: in the index, and among those that it
+        has refused."""
+        for page in self._index.find_ids(REFERENCES_FIELD, list(references)):
+            yield zip(*(page.column(part).to_pylist() for part in ("id", "routing")), strict=True)
+        yield self._outcome.find_referring(references)
 
     def _write_collected(
         self, versions: Mapping[Key, int], routings: Mapping[Key, set[str | None]], counts: BatchCounts

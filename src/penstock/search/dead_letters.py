@@ -150,6 +150,15 @@ class DeadLetters:
         kept = self._read("SELECT number, id, version FROM letter WHERE index_name = ?", (index,))
         return self.drop(number for number, key, version in kept if versions.get(key, -1) >= version)
 
+    def forget_before(self, index: str, version: int) -> int:
+        """Remove the dead letters of an index with a version below this one; return how many."""
+        if not self.count(index):
+            return 0
+        with self._write() as connection:
+            before = connection.total_changes
+            connection.execute("DELETE FROM letter WHERE index_name = ? AND version < ?", (index, version))
+            return connection.total_changes - before
+
     def record_report(
         self, index: str, operations: pa.Table, report: WriteReport, position: str = "", gtid: str = ""
     ) -> int:
