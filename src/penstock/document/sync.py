@@ -81,6 +81,7 @@ class DocumentSync:
         self._outcome = outcome or StrictOutcome()
         self._epoch = -1  # that the index knows to be ours
         self._use(load_graph())
+        self._followed = self.graph.reference_names  # by which all documents are written
 
     @property
     def graph(self) -> DocumentGraph:
@@ -224,10 +225,9 @@ class DocumentSync:
                     " statement=%s",
                     *(self.graph.spec.index, ",".join(sorted(map(str, changed))), statement.text[:200]),
                 )
-        before = self.graph.reference_names
         self._check_reached()
         self.reload()
-        if self.graph.reference_names != before:
+        if self.graph.reference_names != self._followed:  # also when an earlier try has failed after it was loaded
             log.warning(
                 "foreign keys that cascade have changed, all documents are written again index=%s references=%s",
                 *(self.graph.spec.index, ",".join(sorted(self.graph.reference_names)) or "none"),
@@ -237,6 +237,7 @@ class DocumentSync:
             tables |= {self.graph.root.table.name}
         if tables:
             counts.documents = self.rebuild(sequence)  # nothing was written before it
+        self._followed = self.graph.reference_names
         return bool(tables)
 
     def rebuild(self, version: int) -> DocumentTotals:

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from penstock.document import ChangeReader, DocumentGraph
 from penstock.document.graph import REFERENCES_FIELD
 from penstock.document.references import reference_text, with_references
-from penstock.errors import SchemaError
+from penstock.errors import SchemaError, SinkUnavailableError
 from penstock.model import TableName
 from penstock.schema.foreign_keys import CascadingKey, parse_cascading_keys
 from penstock.search.index import FieldKind
@@ -169,6 +170,25 @@ def test_a_key_that_cascades_from_now_on_writes_all_documents_again() -> None:
     shop.sync.load_all(5)
     shop.graph = referring(plain, follows(ORDERS, "customer_id", CUSTOMER))
     shop.sync.apply_changes(batch(statement("ALTER TABLE orders ADD FOREIGN KEY (customer_id) REFERENCES customer", 9)))
+    shop.rows.close()
+    assert shop.index.documents["1"][REFERENCES_FIELD] == ["shop.customer:5"]
+    assert REFERENCES_FIELD in shop.index.fields
+
+
+@pytest.mark.parametrize("failing", ["prepare", "write"])
+def test_a_key_that_cascades_is_followed_after_a_failure(failing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables are known by then as they are now: that alone does not say what is left to be done."""
+    plain = graph_of()
+    shop = MemorySync(plain)
+    shop.insert_orders(1, customer=5)
+    shop.sync.load_all(5)
+    shop.graph = referring(plain, follows(ORDERS, "customer_id", CUSTOMER))
+    changes = batch(statement("ALTER TABLE customer ADD KEY (name)", 9))  # by itself it says nothing of keys
+    with monkeypatch.context() as patch:
+        patch.setattr(shop.index, failing, Mock(side_effect=SinkUnavailableError("it restarts")))
+        with pytest.raises(SinkUnavailableError):
+            shop.sync.apply_changes(changes)
+    shop.sync.apply_changes(changes)
     shop.rows.close()
     assert shop.index.documents["1"][REFERENCES_FIELD] == ["shop.customer:5"]
     assert REFERENCES_FIELD in shop.index.fields
