@@ -1,6 +1,6 @@
 """Statements that change rows without logging them are followed: the index equals the tables afterwards."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +130,42 @@ def test_a_column_in_use_that_is_dropped_stops_with_its_name(stream: tuple[Any, 
     execute(server, "ALTER TABLE ddl.product DROP COLUMN size")
     with pytest.raises(SchemaError, match=r"document 'product': table ddl.product has no column size; it has id, name"):
         follower.follow()
+
+
+@pytest.mark.mariadb
+def test_names_in_other_letters_are_followed_where_letters_do_not_count(
+    private_server: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The log has the statements as they were written, and the rows with names in lower case."""
+    server = private_server("mariadb", options={"lower_case_table_names": 1})
+    execute(
+        server,
+        "CREATE DATABASE d",
+        "CREATE TABLE d.item (id INT PRIMARY KEY, name VARCHAR(20))",
+        "CREATE TABLE d.size (id INT PRIMARY KEY, width INT)",
+        "INSERT INTO d.item VALUES (1, 'one'), (2, 'two')",
+        "INSERT INTO d.size VALUES (1, 10), (2, 20)",
+    )
+    join = {"table": "D.size", "on": {"id": "id"}, "fields": ["width"]}
+    root = {"table": "d.Item", "fields": ["name"], "joins": {"size": join}}
+    spec = DocumentSpec.model_validate({"index": "item", "root": root})
+    one, two = {"name": "one", "size": {"width": 10}}, {"name": "two", "size": {"width": 20}}
+    with open_stream(server, spec, tmp_path) as stream:
+        assert stream.documents() == {"1": one, "2": two}
+        for statement, width_1, width_2 in (
+            ("UPDATE D.ITEM SET name = 'uno' WHERE id = 1", 10, 20),
+            ("TRUNCATE TABLE D.Size", None, None),
+            ("INSERT INTO d.SIZE VALUES (2, 5)", None, 5),
+            ("RENAME TABLE d.SIZE TO d.Old", None, None),
+            ("RENAME TABLE d.oLD TO D.Size", None, 5),
+            ("DROP TABLE D.Size", None, None),
+        ):
+            execute(server, statement)
+            stream.follow()
+            widths = {
+                key: document["size"] and document["size"]["width"] for key, document in stream.documents().items()
+            }
+            assert widths == {"1": width_1, "2": width_2}, statement
+        execute(server, "DROP DATABASE D")
+        stream.follow()
+        assert stream.documents() == {}

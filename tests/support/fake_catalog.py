@@ -57,6 +57,8 @@ class FakeCatalog:
             self._rows = [("", self._table(sql.removeprefix("SHOW CREATE TABLE ").replace("`", "")).foreign_keys)]
         elif "information_schema" in sql:
             self._rows = self._catalogue(sql, parameters)
+        elif "lower_case_table_names" in sql:
+            self._rows = [(0,)]
         else:
             self._rows = []
 

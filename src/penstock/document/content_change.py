@@ -40,6 +40,7 @@ from penstock.schema.ddl.create import CreateTable
 from penstock.schema.ddl.key import KeyKind, KeySpec
 from penstock.schema.ddl.statement import DropDatabase, DropTables, RenameTables, Statement, TruncateTable
 from penstock.schema.dialect import SqlDialect
+from penstock.schema.shape import fold
 
 UsedColumns = Mapping[TableName, frozenset[str]]
 
@@ -56,10 +57,15 @@ _UNLOGGED = re.compile(
 
 
 def find_changed_tables(
-    statement: TableStatement, used: UsedColumns, missing: frozenset[TableName] = frozenset()
+    statement: TableStatement,
+    used: UsedColumns,
+    missing: frozenset[TableName] = frozenset(),
+    *,
+    folds_names: bool = False,
 ) -> set[TableName]:
     """Return the tables of a document whose rows may be others after a statement; `missing` are those that were not
-    there before it."""
+    there before it. With `folds_names` (`lower_case_table_names`) a statement may name them in other letters."""
+    names = _TableNames(used, missing, folds_names=folds_names)
     kind = classify_statement_text(statement.text, _DIALECT)
     if not kind.changes_tables:
         return set()
@@ -71,14 +77,38 @@ def find_changed_tables(
     if isinstance(parsed, AlterTable) and _PARTITION.search(statement.text):
         return _named_in(statement, used)
     if isinstance(parsed, AlterTable) and _UNLOGGED.search(statement.text):
-        return {parsed.name} & set(used)
+        return {names.find(parsed.name)} & set(used)
     if kind in (StatementKind.CREATE_INDEX, StatementKind.DROP_INDEX):
         return set()
-    return {name for name in _concerned(parsed, used, missing) if name in used}
+    return {own for name in _concerned(parsed, names) if (own := names.find(name)) in used}
+
+
+class _TableNames:
+    """The tables of a document, by their names as a statement writes them."""
+
+    def __init__(self, used: UsedColumns, missing: frozenset[TableName], *, folds_names: bool) -> None:
+        self.used, self.missing = used, missing
+        self._folds = folds_names
+        self._by_folded = {_fold(name): name for name in used} if folds_names else {}
+
+    def find(self, name: TableName) -> TableName:
+        """Return the name that a table has in the document; the same one where it is of no document."""
+        return self._by_folded.get(_fold(name), name) if self._folds else name
+
+    def in_database(self, schema: str) -> set[TableName]:
+        """Return the tables of a database."""
+        return {
+            name for name in self.used if name.schema == schema or (self._folds and fold(name.schema) == fold(schema))
+        }
+
+
+def _fold(name: TableName) -> TableName:
+    """Return the name of a table folded for comparison."""
+    return TableName(fold(name.schema), fold(name.table))
 
 
 def _concerned(  # noqa: PLR0911 - one per kind of statement
-    parsed: Statement, used: UsedColumns, missing: frozenset[TableName]
+    parsed: Statement, names: _TableNames
 ) -> set[TableName]:
     """Return the tables, known or not, whose rows a parsed statement may change."""
     match parsed:
@@ -89,12 +119,12 @@ def _concerned(  # noqa: PLR0911 - one per kind of statement
         case RenameTables():
             return {name for pair in parsed.pairs for name in pair}
         case CreateTable():
-            is_new = not parsed.if_not_exists or parsed.name in missing
+            is_new = not parsed.if_not_exists or names.find(parsed.name) in names.missing
             return {parsed.name} if is_new and not parsed.is_temporary else set()
         case DropDatabase(name):
-            return {table for table in used if table.schema == name}
+            return names.in_database(name)
         case AlterTable():
-            return _altered(parsed, used.get(parsed.name, frozenset()))
+            return _altered(parsed, names.used.get(names.find(parsed.name), frozenset()))
         case _:
             return set()
 

@@ -123,6 +123,7 @@ class DocumentGraph:
         default_factory=dict[TableName, Sequence[Sequence[str]]]
     )  # of its tables, when they were read last
     generated: Mapping[TableName, frozenset[str]] = field(default_factory=dict[TableName, frozenset[str]])
+    folds_names: bool = False  # the server takes names of tables in any letters (lower_case_table_names)
     keeps_history: bool = False  # the root table has system versioning: its log has rows that a read does not see
 
     @property

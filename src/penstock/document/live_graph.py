@@ -21,6 +21,7 @@ _INTEGERS = {1, 2, 3, 8, 9, 13}
 _NUMBERS = {0, 4, 5, 246}
 _DATES = {7, 10, 12}
 
+_LOWER_CASE = 1  # of lower_case_table_names
 _CLIENT_ERRORS = 2000  # from here on, errors of the connection
 
 _FIRST_COLUMNS = (
@@ -49,6 +50,9 @@ _UNIQUE_COLUMNS = (
 def load_graph(cursor: Any, spec: DocumentSpec, known: DocumentGraph | None = None) -> LoadedGraph:
     """Resolve a spec against the tables as they are now. With a graph that is `known` from before, a table may be
     missing; without, that is an error."""
+    case = _read_letter_case(cursor)
+    if case == _LOWER_CASE:
+        spec = spec.with_lower_case_tables()  # as the log has them
     schemas: dict[TableName, TableSchema] = {}
     missing: set[TableName] = set()
     for table in spec.tables:
@@ -68,10 +72,17 @@ def load_graph(cursor: Any, spec: DocumentSpec, known: DocumentGraph | None = No
     if known is not None:
         generated = {**known.generated, **generated}
     has_history = _has_system_versioning(cursor, graph.root.table.name)
-    graph = replace(graph, keeps_history=has_history, generated=generated)
+    graph = replace(graph, keeps_history=has_history, generated=generated, folds_names=case > 0)
     _check_generated(cursor, graph)
     keys = _read_all_cascading_keys(cursor, schemas, frozenset(missing))
     return LoadedGraph(with_references(graph, keys, schemas), frozenset(missing))
+
+
+def _read_letter_case(cursor: Any) -> int:
+    """Return how a server takes names of tables: 0 as they are written, 1 in lower case, 2 in any letters."""
+    cursor.execute("SELECT @@GLOBAL.lower_case_table_names")
+    ((case,),) = cursor.fetchall()
+    return int(case)
 
 
 def _has_system_versioning(cursor: Any, table: TableName) -> bool:

@@ -26,7 +26,7 @@ root:
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Self, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
@@ -34,6 +34,7 @@ from penstock.config.yaml_file import load_yaml
 from penstock.document.python_function import PythonFunction
 from penstock.errors import ConfigurationError
 from penstock.model import TableName
+from penstock.schema.shape import fold
 from penstock.search.index import FieldKind
 
 Scalar = str | int | float | bool
@@ -297,10 +298,28 @@ class DocumentSpec(_SpecModel):
         """Return all tables, the root first, each once."""
         return tuple(TableName.parse(name) for name in dict.fromkeys(_table_names(self.root)))
 
+    def with_lower_case_tables(self) -> "DocumentSpec":
+        """Return the spec with all names of tables in lower case, for a server that stores them so."""
+        return self.model_copy(update={"root": _in_lower_case(self.root)})
+
 
 def _depth(joins: Mapping[str, JoinSpec]) -> int:
     """Return how deep joins are nested."""
     return max((1 + _depth(join.joins) for join in joins.values()), default=0)
+
+
+_Table = TypeVar("_Table", RootSpec, JoinSpec)
+
+
+def _in_lower_case(table: _Table) -> _Table:
+    """Return a table, and all that is joined to it, with names in lower case."""
+    update: dict[str, Any] = {
+        "table": fold(table.table),
+        "joins": {name: _in_lower_case(join) for name, join in table.joins.items()},
+    }
+    if isinstance(table, JoinSpec) and table.through is not None:
+        update["through"] = table.through.model_copy(update={"table": fold(table.through.table)})
+    return table.model_copy(update=update)
 
 
 def _table_names(table: RootSpec | JoinSpec) -> Iterator[str]:

@@ -216,7 +216,7 @@ class DocumentSync:
         tables: set[TableName] = set()
         sequence = 0
         for statement in touched.statements:
-            changed = find_changed_tables(statement, used, self._loaded.missing)
+            changed = find_changed_tables(statement, used, self._loaded.missing, folds_names=self.graph.folds_names)
             if changed:
                 tables |= changed
                 sequence = max(sequence, statement.sequence)

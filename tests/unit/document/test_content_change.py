@@ -103,3 +103,22 @@ def test_names_without_a_database_are_of_the_database_that_was_used() -> None:
 def test_what_cannot_be_read_changes_the_table_that_it_is_logged_for() -> None:
     text = "ALTER TABLE `or``ders` nonsense ((("
     assert find_changed_tables(TableStatement("shop.orders", text, 1), USED) == {ORDERS}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("TRUNCATE TABLE ORDERS", {ORDERS}),
+        ("RENAME TABLE Shop.A TO Shop.Customer", {CUSTOMER}),
+        ("ALTER TABLE Orders MODIFY Number INT", {ORDERS}),
+        ("ALTER TABLE Orders MODIFY Note TEXT", set()),
+        ("ALTER TABLE Orders DROP FOREIGN KEY f", {ORDERS}),
+        ("ALTER TABLE other RENAME TO CUSTOMER", {CUSTOMER}),
+        ("CREATE TABLE IF NOT EXISTS Customer (id INT PRIMARY KEY)", {CUSTOMER}),
+        ("DROP DATABASE SHOP", ALL),
+    ],
+)
+def test_names_are_the_same_in_any_letters_where_the_server_takes_them_so(text: str, expected: set[TableName]) -> None:
+    statement = TableStatement("Shop.x", text, 1)
+    assert find_changed_tables(statement, USED, frozenset({CUSTOMER}), folds_names=True) == expected
+    assert find_changed_tables(statement, USED, frozenset({CUSTOMER})) == set()
