@@ -1,5 +1,6 @@
 """`penstock sync` that dies at a bad moment: what was deleted meanwhile is deleted in the index too."""
 
+import json
 import os
 import subprocess
 import sys
@@ -15,12 +16,23 @@ from penstock.server import Server
 from tests.support.capture import execute, poll, source_of
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
-SPEC = "index: t\nroot: {table: d.t, id: id, fields: [name]}\n"
+SPEC = """
+index: t
+root:
+  table: d.t
+  id: id
+  fields: [name]
+  joins:
+    size: {table: d.size, on: {id: id}, fields: [width, {double: {sql: width * 2}}]}
+"""
 
 
-def ids(folder: Path) -> set[str]:
+def sizes(folder: Path) -> dict[str, Any]:
+    """Return what each document has of the joined table."""
     with EmbeddedIndex.open(folder, read_only=True) as index:
-        return set(index.documents().column("id").to_pylist())
+        documents = index.documents()
+    ids, texts = (documents.column(name).to_pylist() for name in ("id", "document"))
+    return {key: json.loads(text)["size"] for key, text in zip(ids, texts, strict=True)}
 
 
 @pytest.mark.mariadb
@@ -34,6 +46,8 @@ def test_a_load_that_was_killed_begins_at_the_same_position_again(
         "CREATE DATABASE d",
         "CREATE TABLE d.t (id INT PRIMARY KEY, name VARCHAR(20)) DEFAULT CHARSET utf8mb4",
         "INSERT INTO d.t VALUES (1, 'one'), (2, 'two')",
+        "CREATE TABLE d.size (id INT PRIMARY KEY, width INT)",
+        "INSERT INTO d.size VALUES (1, 10), (2, 20)",
     )
     flight = Server(ServerSettings.with_flight_only(InstanceSettings(source=source_of(server))))
     flight.start()
@@ -52,16 +66,21 @@ def test_a_load_that_was_killed_begins_at_the_same_position_again(
         assert first.stdout is not None
         assert any("loaded 2 documents" in line for line in first.stdout)
         first.kill()
-    execute(server, "DELETE FROM d.t WHERE id = 2", "INSERT INTO d.t VALUES (3, 'three')")
+    assert sizes(index) == {"1": {"width": 10, "double": 20}, "2": {"width": 20, "double": 40}}
+    # What happens while it is stopped is followed, also that a table is dropped.
+    execute(server, "DELETE FROM d.t WHERE id = 2", "INSERT INTO d.t VALUES (3, 'three')", "DROP TABLE d.size")
     with start() as second:
         try:
-            assert poll(lambda: ids(index) == {"1", "3"} or second.poll() is not None, 90)
-            assert ids(index) == {"1", "3"}
+            assert poll(lambda: sizes(index) == {"1": None, "3": None} or second.poll() is not None, 90)
+            assert sizes(index) == {"1": None, "3": None}
+            execute(server, "CREATE TABLE d.size (id INT PRIMARY KEY, width INT)", "INSERT INTO d.size VALUES (3, 7)")
+            assert poll(lambda: sizes(index) == {"1": None, "3": {"width": 7, "double": 14}}, 60), sizes(index)
             assert poll(lambda: any((checkpoint / "commits").glob("[0-9]*")), 60)
         finally:
             second.terminate()
             output = second.communicate(timeout=60)[0]
     assert second.returncode == 0, output
+    assert "warning: index 't': there is no table d.size any more" in output
 
     for gone, message in ((checkpoint, "no checkpoint says"), (index, "is not the one that")):
         kept = gone.with_name("kept")

@@ -26,7 +26,7 @@ class Live:
         execute(self.server, *(statement.replace("db.", f"{self.schema}.") for statement in statements))
 
     def load(self, known: LoadedGraph | None = None, **root: Any) -> LoadedGraph:
-        return load_graph(self.cursor, self.spec(**root), known.graph if known else None)
+        return load_graph(self.cursor, self.spec(**root), known.known if known else None)
 
     def spec(self, **root: Any) -> DocumentSpec:
         content = {"table": "db.orders", "fields": ["number"]} | root

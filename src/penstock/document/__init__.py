@@ -3,6 +3,7 @@
 from penstock.document.build import DocumentBuilder
 from penstock.document.changes import CHANGE_COLUMNS, ChangeReader
 from penstock.document.graph import DocumentGraph
+from penstock.document.known_tables import KnownTables
 from penstock.document.live_graph import find_missing_indexes, load_graph
 from penstock.document.outcome import DeadLetterOutcome, OutcomeLog
 from penstock.document.rows import DOCUMENT_DECODING, DocumentRows
@@ -34,6 +35,7 @@ __all__ = [
     "DocumentTotals",
     "DocumentWriter",
     "JoinSpec",
+    "KnownTables",
     "LoadedGraph",
     "LocalWriter",
     "OutcomeLog",

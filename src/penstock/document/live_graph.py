@@ -5,6 +5,7 @@ from typing import Any
 
 from penstock.document.graph import DocumentGraph
 from penstock.document.graph_builder import resolve_spec
+from penstock.document.known_tables import KnownTables
 from penstock.document.references import with_references
 from penstock.document.spec import DocumentSpec, JoinSpec, RootSpec
 from penstock.document.sql_text import quote_table
@@ -47,9 +48,9 @@ _UNIQUE_COLUMNS = (
 )
 
 
-def load_graph(cursor: Any, spec: DocumentSpec, known: DocumentGraph | None = None) -> LoadedGraph:
-    """Resolve a spec against the tables as they are now. With a graph that is `known` from before, a table may be
-    missing; without, that is an error."""
+def load_graph(cursor: Any, spec: DocumentSpec, known: KnownTables | None = None) -> LoadedGraph:
+    """Resolve a spec against the tables as they are now. A table that is `known` from before may be missing; else that
+    is an error."""
     case = _read_letter_case(cursor)
     if case == _LOWER_CASE:
         spec = spec.with_lower_case_tables()  # as the log has them
@@ -59,11 +60,13 @@ def load_graph(cursor: Any, spec: DocumentSpec, known: DocumentGraph | None = No
         try:
             schemas[table] = read_live_schema(cursor, table)
         except SchemaError:
-            if known is None:
+            if known is None or table not in known.tables:
                 raise
             schemas[table] = known.tables[table]
             missing.add(table)
     kinds = _find_expression_kinds(cursor, spec, frozenset(missing))
+    if known is not None:
+        kinds = {**known.kinds, **kinds}
     unique_keys = {name: _read_unique_keys(cursor, name) for name in schemas if name not in missing}
     if known is not None:
         unique_keys = {**known.unique_keys, **unique_keys}
@@ -75,7 +78,8 @@ def load_graph(cursor: Any, spec: DocumentSpec, known: DocumentGraph | None = No
     graph = replace(graph, keeps_history=has_history, generated=generated, folds_names=case > 0)
     _check_generated(cursor, graph)
     keys = _read_all_cascading_keys(cursor, schemas, frozenset(missing))
-    return LoadedGraph(with_references(graph, keys, schemas), frozenset(missing))
+    graph = with_references(graph, keys, schemas)
+    return LoadedGraph(graph, frozenset(missing), KnownTables.of(graph, kinds))
 
 
 def _read_letter_case(cursor: Any) -> int:
@@ -186,8 +190,9 @@ def _kind_of_code(code: int) -> FieldKind:
     return FieldKind.DATE if code in _DATES else FieldKind.KEYWORD
 
 
-def find_missing_indexes(cursor: Any, graph: DocumentGraph) -> list[str]:
-    """Return the CREATE INDEX statements without which a lookup, or the building of documents, reads whole tables."""
+def find_missing_indexes(cursor: Any, graph: DocumentGraph, missing: frozenset[TableName] = frozenset()) -> list[str]:
+    """Return the CREATE INDEX statements without which a lookup, or the building of documents, reads whole tables;
+    `missing` are tables that are not there."""
     needed: dict[tuple[TableName, tuple[str, ...]], None] = {}
     for node in graph.nodes:
         if node.parent is None:
@@ -198,12 +203,12 @@ def find_missing_indexes(cursor: Any, graph: DocumentGraph) -> list[str]:
             needed[node.link.table.name, tuple(pair.lower.name for pair in node.link.upper)] = None
             needed[node.link.table.name, tuple(pair.upper.name for pair in node.link.lower)] = None
         needed[node.table.name, tuple(column.name for column in node.lower_columns)] = None
-    indexes = {name: _read_indexes(cursor, name) for name, _ in needed}
+    indexes = {name: _read_indexes(cursor, name) for name, _ in needed if name not in missing}
     return [
         f"CREATE INDEX {quote_name('_'.join((name.table, *columns))[:64])} ON {quote_table(name)}"
         f" ({', '.join(map(quote_name, columns))})"
         for name, columns in needed
-        if not any(index[:1] and index[0] in columns for index in indexes[name])
+        if name in indexes and not any(index[:1] and index[0] in columns for index in indexes[name])
     ]
 
 

@@ -17,6 +17,7 @@ from penstock.document.document_id import document_id, parse_document_id
 from penstock.document.graph import REFERENCES_FIELD, DocumentGraph
 from penstock.document.image_rules import find_read_back_reasons
 from penstock.document.key_spool import spool_rows
+from penstock.document.known_tables import KnownTables
 from penstock.document.outcome import OutcomeLog, StrictOutcome
 from penstock.document.queries import RootLookup
 from penstock.document.references import reference_text
@@ -49,6 +50,7 @@ class LoadedGraph:
 
     graph: DocumentGraph
     missing: frozenset[TableName] = frozenset()
+    known: KnownTables = field(default_factory=KnownTables)  # of all tables, the missing ones as they were
 
 
 @dataclass(slots=True)

@@ -6,23 +6,25 @@ person can solve.
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
 from penstock.backoff import Backoff
 from penstock.config import SourceSettings
-from penstock.document import DocumentSpec, LoadedGraph, find_missing_indexes, load_checked, load_graph
+from penstock.coordinate.term_files import find_newest_checkpoint
+from penstock.document import DocumentSpec, KnownTables, LoadedGraph, find_missing_indexes, load_checked, load_graph
 from penstock.document.spec_location import load_located_spec
-from penstock.errors import ConfigurationError, PenstockError
+from penstock.errors import ConfigurationError, PenstockError, SchemaError
 from penstock.source import connect
 from penstock.source.connection import translate_errors
 from penstock.spark.index_target import IndexTarget
 from penstock.spark.sessions import check_java, local_session
 from penstock.spark.sync_settings import SyncSettings
+from penstock.spark.sync_state import SyncState
 
 T = TypeVar("T")
 
@@ -74,9 +76,29 @@ class SyncJob:
         source = self.settings.source
         with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
             for plan in self.plans:
-                loaded = load_checked(cursor, plan.file)
-                for statement in find_missing_indexes(cursor, loaded.graph):
+                loaded = self._load(cursor, plan)
+                for table in sorted(loaded.missing):
+                    say(
+                        f"warning: index '{plan.spec.index}': there is no table {table} any more: documents have no"
+                        " rows of it until it is there again"
+                    )
+                for statement in find_missing_indexes(cursor, loaded.graph, loaded.missing):
                     say(f"warning: index '{plan.spec.index}': whole tables are read to find documents; run {statement}")
+
+    def _load(self, cursor: Any, plan: SyncPlan) -> LoadedGraph:
+        """Return the graph of a spec that was checked. A table that is not there is a mistake of the spec, unless the
+        index was filled with it before: then it was dropped meanwhile, which is followed like any other change."""
+        try:
+            return load_checked(cursor, plan.file)
+        except SchemaError:
+            known = SyncState(find_newest_checkpoint(self.settings.checkpoint)).known_tables(plan.spec.index)
+            if known is None:
+                raise
+            with suppress(SchemaError):
+                loaded = load_graph(cursor, plan.spec, known)
+                if loaded.missing:
+                    return loaded
+            raise
 
     def open_spark(self, log_file: Path) -> SparkSession:
         """Return a Spark session for the stream of the job; its JVM writes its log to a file."""
@@ -90,19 +112,30 @@ class LoadedGraphs:
     loaded = LoadedGraphs(source, spec).load()
     """
 
-    def __init__(self, source: SourceSettings, spec: DocumentSpec) -> None:
+    def __init__(
+        self,
+        source: SourceSettings,
+        spec: DocumentSpec,
+        known: KnownTables | None = None,
+        remember: Callable[[KnownTables], None] = lambda _: None,
+    ) -> None:
+        """Load with tables that are `known` from before, which may be missing; `remember` gets what is known when that
+        has changed."""
         self._source, self._spec = source, spec
-        self._last: LoadedGraph | None = None
+        self._known, self._remember = known, remember
 
     def load(self) -> LoadedGraph:
-        """Return the graph of the tables as they are now."""
+        """Return the graph of the tables as they are now; one that was there before may be missing."""
         with (
             closing(connect(self._source)) as connection,
             translate_errors(self._source),
             connection.cursor() as cursor,
         ):
-            self._last = load_graph(cursor, self._spec, self._last.graph if self._last else None)
-        return self._last
+            loaded = load_graph(cursor, self._spec, self._known)
+        if loaded.known != self._known:
+            self._remember(loaded.known)
+            self._known = loaded.known
+        return loaded
 
 
 def wait_for(action: Callable[[], T], what: str, stopped: threading.Event, say: Callable[[str], None]) -> T | None:

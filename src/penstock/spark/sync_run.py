@@ -113,7 +113,10 @@ class SyncRun:
         if index is None:
             return None
         opened.callback(index.close)
-        loaded = LoadedGraphs(source, plan.spec)
+        name, state = plan.spec.index, self._state
+        loaded = LoadedGraphs(
+            source, plan.spec, state.known_tables(name), lambda known: state.remember_tables(name, known)
+        )
 
         def create_writer(builder: DocumentBuilder) -> LocalWriter | ExecutorWriter:
             local = LocalWriter(builder, rows, index)

@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.coordinate.term_files import STATE_SUFFIX
 from penstock.disk import replace_file
+from penstock.document import KnownTables
 from penstock.errors import ConfigurationError
 from penstock.model import Position
 from penstock.search.dead_letters import dead_letters_path
@@ -29,6 +30,7 @@ class SyncState:
         self.file = checkpoint.with_name(f"{checkpoint.name}{STATE_SUFFIX}")
         self.spark_log = checkpoint.with_name(f"{checkpoint.name}.spark.log")
         self.dead_letters = dead_letters_path(checkpoint)
+        self.tables_file = checkpoint.with_name(f"{checkpoint.name}.tables.json")
 
     def make_folder(self) -> None:
         """Create the folder of the checkpoint. Raises ConfigurationError when that cannot be."""
@@ -109,6 +111,27 @@ class SyncState:
         load_ids = {**content.get("load_ids", {}), index: load_id}
         loaded = {**self.loaded, index: str(position)}
         self._write({**content, "loading": loading, "loaded": loaded, "load_ids": load_ids})
+
+    def known_tables(self, index: str) -> KnownTables | None:
+        """Return what was known last of the tables of an index that is loaded, or whose load has begun; None for
+        another."""
+        if index not in self.loaded and self.loading_since(index) is None:
+            return None
+        plain = self._read_tables().get(index)
+        return None if plain is None else KnownTables.from_json(plain)
+
+    def remember_tables(self, index: str, known: KnownTables) -> None:
+        """Persist what is known of the tables of an index."""
+        replace_file(self.tables_file, json.dumps({**self._read_tables(), index: known.to_json()}).encode())
+
+    def take_tables(self, other: "SyncState") -> None:
+        """Persist what is known of tables in the state that this one continues."""
+        if tables := other._read_tables():  # noqa: SLF001 - of the same class
+            replace_file(self.tables_file, json.dumps(tables).encode())
+
+    def _read_tables(self) -> dict[str, Any]:
+        file = self.tables_file
+        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
     def hand_over(self, pipeline: str) -> dict[str, Any]:
         """Return the state in which another checkpoint continues this one: it resumes where this one has ended. Raises

@@ -47,6 +47,7 @@ def begin_term(root: Path, pipeline: str, number: int) -> Path:
     state.make_folder()
     try:
         copy_letters(before.dead_letters, state.dead_letters)
+        state.take_tables(before)
         state.take_over(before.hand_over(pipeline))  # last: from now on the term counts
     except OSError as error:
         raise ConfigurationError(f"cannot continue the checkpoint {root}: {error}") from None
