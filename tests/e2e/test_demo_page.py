@@ -264,3 +264,22 @@ def test_what_is_not_a_change_is_refused_in_words(page: Page, address: str) -> N
     assert post(data={"kind": "rename_tag", "tag": 1, "name": " "}) == (400, "a name has 1 to 80 characters")
     assert post(data={"kind": "delete_order", "order": 4_000_000}) == (404, "there is no order 4000000 any more")
     assert page.request.get(f"{address}/api/order/4000000").status == 404
+
+
+def test_damage_to_the_index_is_found_and_repaired(page: Page) -> None:
+    verdict, differences = page.locator("#verdict"), page.locator("#differences li")
+    press(page, "Verify")
+    expect(verdict).to_have_text(re.compile(r"^equal: [\d,]+ documents$"), timeout=SLOW_MS)
+    expect(differences).to_have_count(0)
+    press(page, "Damage the index")
+    expect(verdict).to_contain_text("A-nobody was added", timeout=SLOW_MS)
+    expect(search(page, "A-nobody")).to_have_count(1)
+    press(page, "Verify")
+    expect(verdict).to_have_text("not equal: 1 missing, 1 stale, 1 extra", timeout=SLOW_MS)
+    expect(differences).to_have_count(3)
+    expect(differences.filter(has_text="stale")).to_contain_text('the index has "lost"')
+    press(page, "Repair")
+    expect(verdict).to_have_text("3 documents repaired: 1 missing, 1 stale, 1 extra", timeout=SLOW_MS)
+    press(page, "Verify")
+    expect(verdict).to_have_text(re.compile(r"^equal: [\d,]+ documents$"), timeout=SLOW_MS)
+    expect(search(page, "A-nobody")).to_have_count(0)

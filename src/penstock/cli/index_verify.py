@@ -104,7 +104,7 @@ def verify(  # noqa: PLR0917 - one per option
     from penstock.document.verify import IndexVerifier  # noqa: PLC0415
     from penstock.search.dead_letters import DeadLetters  # noqa: PLC0415
     from penstock.snapshot.source_rows import SourceRows  # noqa: PLC0415
-    from penstock.spark.applied_changes import CheckpointProgress, SettleTime  # noqa: PLC0415
+    from penstock.spark.applied_changes import SettleTime, StreamProgress, open_sync_state, read_applied_to  # noqa: PLC0415
     from penstock.spark.index_sync import table_filter  # noqa: PLC0415
     from penstock.spark.index_target import IndexTarget  # noqa: PLC0415
     from penstock.spark.sync_job import LoadedGraphs  # noqa: PLC0415
@@ -130,8 +130,10 @@ def verify(  # noqa: PLR0917 - one per option
                 changes = SettleTime(client.source_end, settle_s=settle, stopped=stopped)
             else:
                 tables = table_filter(sorted(loaded.graph.tables))
-                changes = CheckpointProgress(client, checkpoint, tables, timeout_s=wait, stopped=stopped)
-                letters = opened.enter_context(DeadLetters.open(changes.dead_letters, is_created=False))
+                letters_file = open_sync_state(checkpoint).dead_letters
+                letters = opened.enter_context(DeadLetters.open(letters_file, is_created=False))
+                find_applied = partial(read_applied_to, checkpoint)
+                changes = StreamProgress(client, find_applied, tables, timeout_s=wait, stopped=stopped)
                 options["outcome"] = DeadLetterOutcome(loaded_spec.index, letters)
                 options["explain"] = partial(explain_by_letter, letters, loaded_spec.index)
             check = DifferenceCheck(builder, rows, search, changes, pause=stopped.wait, **options)

@@ -27,7 +27,10 @@ _FOLDER = Path(__file__).with_name("web")
 _FILES = {
     "/": (_FOLDER / "page.html", "text/html"),
     "/page.css": (_FOLDER / "page.css", "text/css"),
-    **{f"/{name}": (_FOLDER / name, "text/javascript") for name in ("page.js", "order.js", "picture.js", "dom.js")},
+    **{
+        f"/{name}": (_FOLDER / name, "text/javascript")
+        for name in ("page.js", "order.js", "picture.js", "proof.js", "dom.js")
+    },
     "/orders.yml": (SPEC_FILE, "text/plain"),
 }
 # Names come from visitors: nothing but the scripts above runs, whatever a name looks like.
@@ -82,8 +85,7 @@ def build_application(pipeline: DemoPipeline) -> Starlette:
         return await _answer(lambda: queries.load_order(key), missing=f"there is no order {key} any more")
 
     async def change(request: Request) -> Response:
-        # A page of another site can post forms here, but not JSON.
-        if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        if not _is_json(request):
             return _error_response("send JSON", 415)
         try:
             wanted = read_change(await request.json())
@@ -99,8 +101,29 @@ def build_application(pipeline: DemoPipeline) -> Starlette:
             Route("/api/choices", choices),
             Route("/api/order/{id:int}", order),
             Route("/api/change", change, methods=["POST"]),
+            *_proof_routes(pipeline),
         ]
     )
+
+
+def _proof_routes(pipeline: DemoPipeline) -> list[Route]:
+    """Return what compares the index with the database, and damages it."""
+
+    async def verify(request: Request) -> Response:
+        if not _is_json(request):
+            return _error_response("send JSON", 415)
+        repair = (await request.json()).get("repair") is True
+        return await _answer(lambda: pipeline.proof.verify(repair=repair))
+
+    async def damage(request: Request) -> Response:
+        return await _answer(pipeline.proof.damage) if _is_json(request) else _error_response("send JSON", 415)
+
+    return [Route("/api/verify", verify, methods=["POST"]), Route("/api/damage", damage, methods=["POST"])]
+
+
+def _is_json(request: Request) -> bool:
+    """Return whether a request has JSON: a page of another site can post forms here, but not JSON."""
+    return request.headers.get("content-type", "").partition(";")[0] == "application/json"
 
 
 def _file_endpoint(file: Path, kind: str) -> Callable[[Request], Awaitable[Response]]:

@@ -15,9 +15,11 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from penstock.client import FlightClient
 from penstock.config import InstanceSettings, ServerSettings, SourceSettings
 from penstock.demo.change import ShopChange
 from penstock.demo.numbers import PipelineNumbers
+from penstock.demo.proof import IndexProof
 from penstock.demo.shared_changes import ChangeProduct
 from penstock.demo.shop import SEARCHABLE, SPEC_FILE, ShopSize, create_shop
 from penstock.demo.steps import StepDisplay
@@ -30,10 +32,12 @@ from penstock.server import Server
 from penstock.snapshot.source_rows import SourceRows
 from penstock.source import connect, current_position
 from penstock.source.connection import translate_errors
+from penstock.spark.applied_changes import StreamProgress
 from penstock.spark.failure import cause_of
 from penstock.spark.index_sync import IndexSync
 from penstock.spark.sessions import check_java, local_session, stop_session
 from penstock.spark.sync_job import LoadedGraphs
+from penstock.spark.sync_state import read_applied
 from penstock.testing import MariaDB, MariaDBInstallation
 
 _FIRST_CHANGE_S = 60.0
@@ -61,6 +65,7 @@ class DemoPipeline:
     index: EmbeddedIndex
     query: Any  # Spark's StreamingQuery
     numbers: PipelineNumbers
+    proof: IndexProof
 
     def make_change(self, change: ShopChange, deadline_s: float = _CHANGE_S) -> TimedChange:
         """Commit a change, and time it until every document that it touches shows it. Raises LookupError for a row that
@@ -142,9 +147,12 @@ def run_pipeline(steps: StepDisplay, size: ShopSize) -> Generator[DemoPipeline, 
             detail("the first batch loads Spark's Python processes")
             numbers = PipelineNumbers(server.report, index, letters)
             sync = IndexSync([documents], server=server.address, destination="shop", on_batch=numbers.add_batch)
-            query = sync.start(spark, folder / "checkpoint", start)
+            checkpoint = folder / "checkpoint"
+            query = sync.start(spark, checkpoint, start)
             started.callback(query.stop)
-            pipeline = DemoPipeline(source, index, query, numbers)
+            client = started.enter_context(closing(FlightClient(server.address, "shop")))
+            changes = StreamProgress(client, lambda: read_applied(checkpoint, start), sync.filter)
+            pipeline = DemoPipeline(source, index, query, numbers, IndexProof(source, spec, index, changes))
             _warm_up(pipeline)
         yield pipeline
 

@@ -16,40 +16,37 @@ _LOOK_S = 0.05
 _PLAN_BYTES = 64 << 20
 
 
-class CheckpointProgress:
-    """Knows by the checkpoint of a `penstock sync` which changes are applied; nothing is guessed.
+class StreamProgress:
+    """Knows by the offsets of a stream of Spark which changes are applied; nothing is guessed.
 
-        changes = CheckpointProgress(client, Path("/var/lib/penstock/orders"), filter, timeout_s=60)
+        changes = StreamProgress(client, find_applied, filter, timeout_s=60)
 
     A stream makes no batch where the log has nothing for it, so its offset may stay behind while nothing is missing:
     the server is asked whether there is anything for these tables in between.
     """
 
     def __init__(
-        self, client: FlightClient, checkpoint: Path, tables: str, *, timeout_s: float, stopped: threading.Event
+        self,
+        client: FlightClient,
+        find_applied: Callable[[], Position | None],
+        tables: str,
+        *,
+        timeout_s: float = 60.0,
+        stopped: threading.Event | None = None,
     ) -> None:
-        """Follow the sync job of a checkpoint; `tables` is the filter of the tables that the documents depend on."""
-        self._client, self._checkpoint, self._tables = client, checkpoint, tables
-        self._timeout_s, self._stopped = timeout_s, stopped
+        """Follow a stream, of which `find_applied` returns up to where its batches are done; `tables` is the filter of
+        the tables that the documents depend on."""
+        self._client, self._find_applied, self._tables = client, find_applied, tables
+        self._timeout_s, self._stopped = timeout_s, stopped or threading.Event()
         self._reader = f"verify-{secrets.token_hex(8)}"
         self._empty_to: tuple[Position, Position] | None = None  # from an offset to here there is nothing for us
-        if self._find_applied() is None:
-            raise ConfigurationError(
-                f"{checkpoint} is not the checkpoint of a `penstock sync` that has loaded its index: name the folder"
-                " that sync has as --checkpoint, or leave the option out"
-            )
-
-    @property
-    def dead_letters(self) -> Path:
-        """Return the file of the documents that the index refused."""
-        return SyncState(find_newest_checkpoint(self._checkpoint)).dead_letters
 
     def source_end(self) -> Position:
         """Return where the log of the database ends now."""
         return self._client.source_end()
 
     def wait_applied(self, position: Position) -> str:
-        """Wait until sync has applied all changes before a position; return why it has not, in time."""
+        """Wait until all changes before a position are applied; return why they are not, in time."""
         deadline = time.monotonic() + self._timeout_s
         while (applied := self._find_applied()) is None or not self._reaches(applied, position):
             if time.monotonic() > deadline or self._stopped.wait(_LOOK_S):
@@ -58,10 +55,6 @@ class CheckpointProgress:
                     f" {position}: does it run?"
                 )
         return ""
-
-    def _find_applied(self) -> Position | None:
-        """Return up to where the changes are applied."""
-        return SyncState(find_newest_checkpoint(self._checkpoint)).applied_to
 
     def _reaches(self, applied: Position, position: Position) -> bool:
         """Return whether there is no change for the documents between what is applied and a position."""
@@ -79,6 +72,23 @@ class CheckpointProgress:
             empty_to = end
             self._empty_to = applied, empty_to
         return True
+
+
+def open_sync_state(checkpoint: Path) -> SyncState:
+    """Return the state of the sync job of a checkpoint, in its newest term. Raises ConfigurationError for a folder that
+    no job has loaded an index with."""
+    state = SyncState(find_newest_checkpoint(checkpoint))
+    if state.applied_to is None:
+        raise ConfigurationError(
+            f"{checkpoint} is not the checkpoint of a `penstock sync` that has loaded its index: name the folder that"
+            " sync has as --checkpoint, or leave the option out"
+        )
+    return state
+
+
+def read_applied_to(checkpoint: Path) -> Position | None:
+    """Return up to where the sync job of a checkpoint has applied the changes, in its newest term."""
+    return open_sync_state(checkpoint).applied_to
 
 
 class SettleTime:

@@ -73,7 +73,7 @@ class SyncState:
 
     def _find_end(self) -> Offset | None:
         """Return up to where batches are done: where the last one ended, or where changes are followed from."""
-        return _last_committed(self._folder) or self._read().get("start")
+        return last_committed(self._folder) or self._read().get("start")
 
     @property
     def start(self) -> Position | None:
@@ -157,12 +157,18 @@ class SyncState:
         replace_file(self.file, json.dumps(content).encode())
 
 
+def read_applied(folder: Path, start: Position) -> Position:
+    """Return up to where the batches of a stream are done, which began at a position."""
+    offset = last_committed(folder)
+    return start if offset is None else Position.from_json(offset)
+
+
 def _has_offsets(folder: Path) -> bool:
     """Return whether Spark has planned a batch with a checkpoint."""
     return any((folder / "offsets").glob("[0-9]*"))
 
 
-def _last_committed(folder: Path) -> Offset | None:
+def last_committed(folder: Path) -> Offset | None:
     """Return where the last batch of a checkpoint ended that was done, in which log; None when none was."""
     done = [int(path.name) for path in (folder / "commits").glob("[0-9]*") if path.name.isdigit()]
     if not done:

@@ -45,7 +45,7 @@ ALLOWED = {
         "coordinate", "queue", "watch",
     },
     "console": {"model", "config", "client"},
-    "demo": {"model", "config", "source", "snapshot", "server", "document", "search", "spark", "testing"},
+    "demo": {"model", "config", "source", "snapshot", "server", "client", "document", "search", "spark", "testing"},
     "cli": {
         "model", "config", "binlog", "filter", "source", "inspect", "render", "demo", "server", "spark", "instance",
         "meta", "client", "snapshot", "search", "document", "coordinate",

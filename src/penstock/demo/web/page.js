@@ -3,6 +3,7 @@
 import {byId, call, count, element, money, number, replace} from "./dom.js";
 import {chosenOrder, chooseOrder, refreshOrder, setUp} from "./order.js";
 import {drawPicture, showNumbers} from "./picture.js";
+import {setUpProof} from "./proof.js";
 
 const LISTED = 12, REFRESH_MS = 1000;
 let asked = 0, shown = "", documents = null, timer;
@@ -79,6 +80,7 @@ function tryExample(event) {
 byId("q").oninput = () => { clearTimeout(timer); timer = setTimeout(search, 80); };
 for (const example of document.querySelectorAll("#examples button")) example.onclick = tryExample;
 setUp({onChange: timed => { listChange(timed); search(); }, onChoose: markChosen});
+setUpProof(search);
 drawPicture(byId("picture"));
 fetch("/orders.yml").then(answer => answer.text()).then(text => { byId("spec").textContent = text; });
 search();
