@@ -14,7 +14,7 @@ from penstock.snapshot.chunks import Chunk
 from penstock.snapshot.reader import ChunkReader
 from penstock.snapshot.result_set import ResultSet
 from penstock.source.consistent_read import ConsistentRead
-from penstock.testing import DatabaseServer
+from penstock.testing import DatabaseServer, poll_until
 from tests.support.random_writers import IDS
 
 BEFORE_LOW, AFTER_LOW, BEFORE_ROWS, AFTER_ROWS = SEAMS = (
@@ -25,6 +25,7 @@ BEFORE_LOW, AFTER_LOW, BEFORE_ROWS, AFTER_ROWS = SEAMS = (
 )
 _STATEMENTS = 3  # at each seam
 _CONFLICTS = {1020, 1205, 1213}
+_UNKNOWN_XID = 1397
 _XA_KEYS = 10  # rows whose key is a multiple of it are changed by XA transactions, and by nothing else
 
 Inject = Callable[[str, Chunk], None]
@@ -82,8 +83,7 @@ class SeamWriter:
             for _ in range(_STATEMENTS):
                 self._execute(cursor, self._statement(chunk))
             if self._prepared:
-                cursor.execute(f"XA COMMIT {self._prepared}")
-                self._prepared = ""
+                self._commit_prepared(cursor)
             elif self._random.random() < 0.5:
                 self._prepare(chunk)
         self.used[seam] += 1
@@ -93,7 +93,7 @@ class SeamWriter:
         if self._connection is not None:
             with closing(self._connection), self._connection.cursor() as cursor:
                 if self._prepared:
-                    cursor.execute(f"XA COMMIT {self._prepared}")
+                    self._commit_prepared(cursor)
 
     def _prepare(self, chunk: Chunk) -> None:
         """Prepare an XA transaction on a connection of its own, which is then closed."""
@@ -106,6 +106,22 @@ class SeamWriter:
             cursor.execute(f"XA END {xid}")
             cursor.execute(f"XA PREPARE {xid}")
         self._prepared = xid
+
+    def _commit_prepared(self, cursor: Any) -> None:
+        """Commit the XA transaction. The server may still be closing the connection that has prepared it, and does not
+        know it elsewhere before that."""
+
+        def is_committed() -> bool:
+            try:
+                cursor.execute(f"XA COMMIT {self._prepared}")
+            except pymysql.err.OperationalError as error:
+                if error.args[0] != _UNKNOWN_XID:
+                    raise
+                return False
+            return True
+
+        assert poll_until(is_committed, 30), self._prepared
+        self._prepared = ""
 
     def _execute(self, cursor: Any, statement: str) -> None:
         with suppress(pymysql.err.OperationalError):
