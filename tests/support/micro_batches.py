@@ -1,7 +1,6 @@
 """Runs the batches of `format("penstock")` in this process as Spark would, without a JVM."""
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -91,28 +90,6 @@ class MicroBatches:
         while not is_done():
             assert time.monotonic() < deadline, self.offset
             self.run_batch()
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Run batches in a thread of their own meanwhile; an error in it is raised at the end."""
-        stop, errors = threading.Event(), list[Exception]()
-
-        def run() -> None:
-            try:
-                while not stop.is_set():
-                    self.run_batch()
-            except Exception as error:  # noqa: BLE001 - raised below
-                errors.append(error)
-
-        thread = threading.Thread(target=run, name="micro-batches")
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
-        for error in errors:
-            raise error
 
     def _read(self) -> None:
         """Read the parts of the last batch, and give them to the target."""

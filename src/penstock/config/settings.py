@@ -235,6 +235,13 @@ class InstanceSettings(Section):
             " included, are taken from `source`"
         ),
     )
+    replica: SourceSettings | None = Field(
+        default=None,
+        description=(
+            "section: replica of the source from which the rows of snapshots are read, to spare the source; keys that"
+            " are not set here, those of TLS included, are taken from `source`, see [snapshot.md](snapshot.md)"
+        ),
+    )
     failover: FailoverSettings = Field(
         default=FailoverSettings(),
         description="section: health checks that decide when capture switches to the standby",
@@ -303,10 +310,10 @@ class InstanceSettings(Section):
         default=True, description="verify the checksum of each binlog event, if the binlog has checksums"
     )
 
-    @field_validator("standby", mode="before")
+    @field_validator("standby", "replica", mode="before")
     @classmethod
     def _inherit_from_source(cls, value: object, info: ValidationInfo) -> object:
-        """Give the standby the source's settings where it has none of its own."""
+        """Give the standby and the replica the source's settings where they have none of their own."""
         source = info.data.get("source")
         if not is_mapping(value) or not isinstance(source, SourceSettings):
             return value
@@ -329,6 +336,10 @@ class InstanceSettings(Section):
             raise ValueError(
                 f"instance {self.destination} reads the files in {self.source.path}, and a folder has no standby: an"
                 " instance of its own can capture from that server"
+            )
+        if self.replica is not None and isinstance(self.source, DirectorySettings):
+            raise ValueError(
+                f"instance {self.destination} reads the files in {self.source.path}, whose tables are in no replica"
             )
         if self.standby is not None and self.standby.address == self.source.address:
             raise ValueError(f"instance {self.destination} has its own source, {self.source.address}, as a standby")

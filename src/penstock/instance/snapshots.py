@@ -100,6 +100,7 @@ class InstanceSnapshots:
         requests = open_request_store(instance.settings, self._tree)
         self._control = SnapshotControl(instance.settings.destination, requests)
         self._questions = SnapshotQuestions(self._source)
+        self._replica_questions = SnapshotQuestions(lambda: self._replica() or self._source())
 
     # -- for people
 
@@ -199,6 +200,8 @@ class InstanceSnapshots:
 
     def _read_rows(self, table: SnapshotTable, chunk: Chunk, is_over: Callable[[], bool]) -> ChunkRows:
         """Read a chunk on one of the connections that snapshots may have."""
+        if self._replica() is not None:
+            self._check_replica(table)
         while not self._connections.acquire(timeout=1.0):
             if is_over():
                 raise NotRunningError(_GONE)
@@ -209,17 +212,31 @@ class InstanceSnapshots:
 
         try:
             age_s = self._instance.settings.snapshot.max_view_age_s
+            source, replica = self._source(), self._replica()
             with ChunkReader(
-                self._source(),
+                replica or source,
                 pacer=self._pacer,
                 max_view_age_s=age_s,
                 retry_timeout_s=_RETRY_S,
                 on_rows=check_reader,
                 asks_server=True,
+                primary=source if replica is not None else None,
             ) as reader:
                 return reader.read(table, chunk)
         finally:
             self._connections.release()
+
+    def _check_replica(self, table: SnapshotTable) -> None:
+        """Raise SchemaError when the replica has another key of a table, or an engine without consistent reads."""
+        try:
+            there = self._replica_questions.describe(table.name, partial(self._describe, columns=None))
+        except SchemaError as error:
+            raise SchemaError(f"{table.name} cannot be read from the replica: {error}") from error
+        if (there.index, there.key_description) != (table.index, table.key_description):
+            raise SchemaError(
+                f"{table.name} has another key on the replica ({there.key_description}) than on the source"
+                f" ({table.key_description}): it cannot be read there"
+            )
 
     def _check_server(self, rows: ChunkRows, captured: Position) -> None:
         """Raise NotRunningError when a chunk was not read from the server whose log is captured, which was captured up
@@ -299,6 +316,11 @@ class InstanceSnapshots:
         if tree is None:
             raise NotRunningError(f"instance '{self._instance.settings.destination}' has no connection to ZooKeeper")
         return tree
+
+    def _replica(self) -> SourceSettings | None:
+        """Return the replica from which rows are read; None without one, and when it has become the source."""
+        replica = self._instance.settings.replica
+        return None if replica is None or replica.address == self._source().address else replica
 
     def _source(self) -> SourceSettings:
         """Return the database server."""

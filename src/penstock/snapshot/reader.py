@@ -23,8 +23,9 @@ from penstock.snapshot.pacing import Pacer
 from penstock.snapshot.result_set import ResultSet
 from penstock.snapshot.server_mark import ServerMark
 from penstock.snapshot.table import SnapshotTable
-from penstock.source.connection import translate_errors
+from penstock.source.connection import connect, translate_errors
 from penstock.source.consistent_read import ConsistentRead, Watermark
+from penstock.source.replica_read import ReplicaRead
 
 log = logging.getLogger(__name__)
 
@@ -79,15 +80,18 @@ class ChunkReader:
         max_view_age_s: float = MAX_VIEW_AGE_S,
         on_rows: Callable[[int], None] | None = None,
         asks_server: bool = False,
+        primary: SourceSettings | None = None,
     ) -> None:
         """A read view is open for `max_view_age_s` at most: the rest of a chunk that takes longer is split. `on_rows`
         is called with the number of rows of each batch as it comes. With `asks_server` the rows say which server they
-        are from; the user then needs REPLICATION SLAVE."""
+        are from; the user then needs REPLICATION SLAVE. With a `primary` the rows are read from a replica of it, and
+        their positions, and the server that is asked for, are those of the primary."""
         self._settings, self._options, self._retry_timeout_s = settings, options, retry_timeout_s
         self._pacer, self._max_view_age_s, self._on_rows = pacer or Pacer(), max_view_age_s, on_rows
-        self._asks_server = asks_server
+        self._asks_server, self._primary = asks_server, primary
         self._connection: Any = None
-        self._reading: ConsistentRead | None = None  # on that connection
+        self._primary_connection: Any = None
+        self._reading: ConsistentRead | ReplicaRead | None = None  # on these connections
         self._is_interrupted = False
 
     def __enter__(self) -> Self:
@@ -100,9 +104,10 @@ class ChunkReader:
 
     def close(self) -> None:
         """Close the connection; the next read opens another one."""
-        if self._connection is not None:
-            self._connection._force_close()  # noqa: SLF001 - a polite QUIT can hang on a broken connection
-            self._connection = self._reading = None
+        for connection in (self._connection, self._primary_connection):
+            if connection is not None:
+                connection._force_close()  # noqa: SLF001 - a polite QUIT can hang on a broken connection
+        self._connection = self._primary_connection = self._reading = None
 
     def interrupt(self) -> None:
         """End the read that is under way with an error; any thread may call it."""
@@ -203,16 +208,25 @@ class ChunkReader:
         if is_empty:
             yield ChunkRows(chunk, [], watermark, servers)
 
-    def _open_view(self) -> tuple[ConsistentRead, Watermark | None, list[ServerMark]]:
+    def _open_view(self) -> tuple[ConsistentRead | ReplicaRead, Watermark | None, list[ServerMark]]:
         """Open a read view, on the connection that is there or on a new one; return its positions and its server."""
-        if self._connection is None or self._reading is None:
-            self._connection = connect_for_snapshot(self._settings)
+        reading = self._reading or self._connect()
+        if isinstance(reading, ReplicaRead):
+            watermark, ask = reading.open_between(), reading.ask_primary
+        else:
+            watermark, ask = reading.open(), reading.query
+        servers = [ServerMark.read(ask, watermark.high)] if self._asks_server and watermark is not None else []
+        return reading, watermark, servers
+
+    def _connect(self) -> ConsistentRead | ReplicaRead:
+        """Open the connection, and with a replica that to its primary; return what opens read views."""
+        self._connection = connect_for_snapshot(self._settings)
+        if self._primary is None:
             self._reading = ConsistentRead(self._connection, self._settings)
-        watermark = self._reading.open()
-        servers: list[ServerMark] = []
-        if self._asks_server and watermark is not None:
-            servers.append(ServerMark.read(self._reading.query, watermark.high))
-        return self._reading, watermark, servers
+        else:
+            self._primary_connection = connect(self._primary)
+            self._reading = ReplicaRead(self._connection, self._settings, self._primary_connection, self._primary)
+        return self._reading
 
     def _read_batches(self, table: SnapshotTable, chunk: Chunk, deadline: float) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a chunk from the open read view, which may be open until a deadline."""

@@ -13,8 +13,10 @@ from typing import Any
 
 from penstock.config import SourceSettings
 from penstock.errors import ConfigurationError, SourceBehindError
-from penstock.model import GtidSet
+from penstock.model import GtidSet, Position
 from penstock.source.connection import translate_errors
+from penstock.source.consistent_read import Watermark
+from penstock.source.preflight import current_position
 from penstock.source.snapshot_position import Rows
 from penstock.source.visibility import LogVisibility
 
@@ -55,6 +57,13 @@ class ReplicaRead:
         self._query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         self._query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
 
+    def open_between(self) -> Watermark:
+        """Open a read view as `open` does, and return the positions of the primary's log that it lies between: the
+        replica has executed all before the first, and received nothing behind the second."""
+        low = self._find_log_end()
+        self.open()
+        return Watermark(low, self._find_log_end())
+
     def close(self) -> None:
         """Close the read view."""
         self._query("ROLLBACK")
@@ -87,6 +96,10 @@ class ReplicaRead:
             f"{self._settings.address} does not have all of {gtids.text} after {self._timeout_s:.0f} s: is it a replica"
             f" of {self._primary.address}, and does it replicate?"
         )
+
+    def _find_log_end(self) -> Position:
+        """Return where the primary's log ends now."""
+        return current_position(self._primary_connection, self._primary)
 
     def ask_primary(self, sql: str, *arguments: object) -> Rows:
         """Run one statement on the primary, and return its rows."""
