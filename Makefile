@@ -17,7 +17,7 @@ WAITING := $(shell grep -l pytest.mark.waits tests/integration/*.py)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast campaign compatibility check format services bench lock clean
+.PHONY: help setup demo test test-fast search-releases campaign compatibility check format services bench lock clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,7 +40,14 @@ test: setup services check  ## everything: checks, unit tests, tests on real ser
 	@# Spark gives its processes ten seconds to start: its tests run in one worker, and beside them only those that wait.
 	$(PYTEST) tests/spark tests/e2e $(WAITING) $(SPREAD)
 
+SEARCH_RELEASES := opensearch1 opensearch3 elasticsearch7 elasticsearch9
+
+search-releases: setup  ## the contract of search indexes on the other releases of OpenSearch and Elasticsearch
+	@$(BIN)/python -m tests.services $(SEARCH_RELEASES)
+	$(PYTEST) tests/integration/test_search_releases.py --campaign
+
 campaign: setup services  ## the long forms of tests (many rounds, 10,000 tables), then 200,000 broken logs: an hour or more
+	@$(BIN)/python -m tests.services $(SEARCH_RELEASES)
 	@echo "the long forms of tests on real servers"
 	$(PYTEST) tests/integration tests/e2e --campaign $(SPREAD)
 	$(PYTEST) tests/spark --campaign

@@ -1,7 +1,5 @@
 """OpenSearch and Elasticsearch keep the contract of every index, and fail in the ways the adapter knows."""
 
-import json
-import secrets
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,27 +9,10 @@ from penstock.errors import ConfigurationError, FencedError, SinkError, SinkUnav
 from penstock.search import FieldKind, IndexLayout, WriteReport
 from penstock.search.delivery import RetryPolicy
 from penstock.search.http import HttpIndex
-from penstock.search.transport import PooledTransport
 from penstock.search.writer_term import WriterTerm
 from tests.support.routing_contract import RoutingContract
 from tests.support.search_contract import CHAIR, FIELDS, LAMP, SearchIndexContract, contents, listed, table, write
-
-
-class Server:
-    """A search server and one index on it, for what the adapter has no word for."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.name = f"test-{secrets.token_hex(4)}"
-        self.transport = PooledTransport(url)
-
-    def ask(self, method: str, path: str = "", body: Any = None) -> Any:
-        answer = self.transport.request(method, f"/{self.name}{path}", body and json.dumps(body))
-        assert answer.status < 300, answer
-        return json.loads(answer.content)
-
-    def open(self, **policy: Any) -> HttpIndex:
-        return HttpIndex.open(self.url, self.name, policy=RetryPolicy(**policy))
+from tests.support.search_server import Server
 
 
 @pytest.fixture(params=["opensearch", "elasticsearch"])

@@ -1,4 +1,4 @@
-"""`python -m tests.services [names…]`: fetch all servers, or the named ones, into the cache.
+"""`python -m tests.services [names…]`: fetch the servers of `make test`, or the named ones, into the cache.
 
 Invariant: one that fails does not keep the others from being fetched; the exit status tells.
 """
@@ -19,7 +19,7 @@ def main(names: Sequence[str]) -> int:
         print(f"no such server: {', '.join(unknown)}; the names are {', '.join(SERVICES)}", file=sys.stderr)
         return 2
     cache = cache_folder()
-    wanted = [service for name, service in SERVICES.items() if name in names or not names]
+    wanted = [service for name, service in SERVICES.items() if name in names or (not names and service.is_default)]
     failed = [service for service in wanted if not _fetch(service, cache)]
     return 1 if failed else 0
 

@@ -6,6 +6,7 @@ is in somebody's home, where `nobody` cannot look.
 
 import os
 import pwd
+import re
 import shutil
 import zipfile
 from abc import abstractmethod
@@ -21,13 +22,28 @@ QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 FOLDERS = ("config", "data", "logs", "tmp")
 
 
-def java_home() -> Path:
-    """The Java to use: JAVA_HOME, else the one on PATH."""
+def java_home(least: int = 0) -> Path:
+    """The Java to use: JAVA_HOME, else the one on PATH; if that is older than `least`, another one of this machine."""
     named = os.environ.get("JAVA_HOME")
     program = Path(named) / "bin/java" if named else Path(find_program("java") or "java")
     if not program.is_file():
         raise missing(str(program), ["openjdk-17-jre-headless"])
-    return program.resolve().parent.parent
+    home = program.resolve().parent.parent
+    homes = [home, *sorted(Path("/usr/lib/jvm").glob("*"))] if least else [home]
+    fitting = [each for each in homes if _java_release(each) >= least]
+    if not fitting:
+        raise ServerStartError(f"a Java of at least release {least} is needed, and there is none: set JAVA_HOME to one")
+    return fitting[0]
+
+
+def _java_release(home: Path) -> int:
+    """Return the number of a Java's release; 0 if it does not say it."""
+    try:
+        text = (home / "release").read_text(encoding="utf-8")
+    except OSError:
+        return 0
+    version = re.search(r'^JAVA_VERSION="(\d+)', text, re.MULTILINE)
+    return int(version[1]) if version else 0
 
 
 def unzip(archive: Path, into: Path) -> None:
@@ -44,6 +60,7 @@ class JavaServer(PrivateServer):
     """A Java server in `folder`, with its program files in `home`."""
 
     refuses_root = False
+    least_java = 0  # the oldest release of Java that it runs on, where that is newer than ours
 
     def __init__(
         self,
@@ -70,7 +87,7 @@ class JavaServer(PrivateServer):
         return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
 
     def launch(self) -> ServerProcess:
-        java_home()
+        java_home(self.least_java)
         user = "nobody" if self.refuses_root and os.geteuid() == 0 else None
         for name in FOLDERS:
             (self.folder / name).mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""OpenSearch 2: bulk, versions, aliases, search, and the common analyzers; no scripts, no reindex.
+"""OpenSearch 1, 2 and 3: bulk, versions, aliases, search, and the common analyzers; no scripts, no reindex.
 
 Invariant: heap 512 MB, one node, started by its main class, because its start script would start a second Java.
 """
@@ -10,15 +10,27 @@ from typing import Any
 from penstock.testing import Report
 from tests.services import maven
 from tests.services.java import java_home, unzip
-from tests.services.search import SearchServer
+from tests.services.search import SearchRelease, SearchServer
 from tests.services.service import CachedService
 
-VERSION = "2.19.6"
-_MODULE = f"""\
+OPENSEARCH_2 = SearchRelease("opensearch", "2.19.6", is_default=True)
+OPENSEARCH_1 = SearchRelease("opensearch1", "1.3.20")
+OPENSEARCH_3 = SearchRelease(
+    "opensearch3",
+    "3.8.0",
+    21,
+    (
+        "--add-modules=jdk.incubator.vector",
+        "--add-opens=java.base/java.nio=ALL-UNNAMED",
+        "-javaagent:{home}/agent/opensearch-agent.jar",
+    ),
+)
+_NO_MODULE_TO_ADD = {"1.3.20", "3.8.0"}  # the first is not to be had, the other has it
+_MODULE = """\
 name=analysis-common
 description=Common analyzers
-version={VERSION}
-opensearch.version={VERSION}
+version={version}
+opensearch.version={version}
 java.version=11
 classname=org.opensearch.analysis.common.CommonAnalysisPlugin
 """
@@ -40,16 +52,19 @@ _FROM_ITS_LAUNCHER = (
 class OpenSearch(SearchServer):
     """A running OpenSearch."""
 
-    name = "opensearch"
     settings_file = "opensearch.yml"
 
     def command(self) -> list[str]:
+        # Java 24 has no security manager any more, and refuses to start when one is asked for.
+        own = [option.format(home=self.home) for option in self.release.java_options]
+        options = [option for option in _FROM_ITS_LAUNCHER if "security.manager" not in option or not own]
         return [
-            str(java_home() / "bin/java"),
+            str(java_home(self.least_java) / "bin/java"),
             "-Xms512m",
             "-Xmx512m",
             *self.java_options,
-            *_FROM_ITS_LAUNCHER,
+            *options,
+            *own,
             f"-Dopensearch.path.home={self.home}",
             f"-Dopensearch.path.conf={self.folder / 'config'}",
             *("-cp", f"{self.home}/lib/*", "org.opensearch.bootstrap.OpenSearch"),
@@ -59,23 +74,25 @@ class OpenSearch(SearchServer):
 class OpenSearchService(CachedService):
     """OpenSearch from Maven."""
 
-    name = "opensearch"
-    folder_name = f"opensearch-{VERSION}"
+    def __init__(self, release: SearchRelease = OPENSEARCH_2) -> None:
+        self.name, self.release = release.name, release
+        self.folder_name, self.is_default = f"opensearch-{release.version}", release.is_default
 
     def download(self, target: Path, cache: Path, report: Report) -> None:
-        coordinates = [
-            f"org.opensearch.distribution.integ-test-zip:opensearch:{VERSION}:zip",
-            f"org.opensearch.plugin:analysis-common:{VERSION}",
-        ]
+        version = self.release.version
+        coordinates = [f"org.opensearch.distribution.integ-test-zip:opensearch:{version}:zip"]
+        if version not in _NO_MODULE_TO_ADD:
+            coordinates.append(f"org.opensearch.plugin:analysis-common:{version}")
         downloads = target / "downloads"
-        archive, analysis = maven.fetch(coordinates, downloads, cache=cache, report=report)
+        archive, *modules = maven.fetch(coordinates, downloads, cache=cache, report=report)
         report("unpacking")
         unzip(archive, target)
-        module = target / "modules/analysis-common"
-        module.mkdir()
-        (module / "plugin-descriptor.properties").write_text(_MODULE, encoding="utf-8")
-        analysis.rename(module / analysis.name)
+        for analysis in modules:
+            module = target / "modules/analysis-common"
+            module.mkdir()
+            (module / "plugin-descriptor.properties").write_text(_MODULE.format(version=version), encoding="utf-8")
+            analysis.rename(module / analysis.name)
         shutil.rmtree(downloads)
 
     def server(self, folder: Path, **settings: Any) -> OpenSearch:
-        return OpenSearch(self.require(), folder, **settings)
+        return OpenSearch(self.release, self.require(), folder, **settings)

@@ -7,6 +7,9 @@ node alone is yellow when an index wants replicas.
 import json
 import urllib.error
 import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from tests.services.java import JavaServer
 
@@ -18,11 +21,26 @@ SETTINGS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class SearchRelease:
+    """What differs between releases of one product."""
+
+    name: str  # of the service
+    version: str
+    least_java: int = 0  # 0: any that we have
+    java_options: tuple[str, ...] = ()  # that its own start script would add
+    is_default: bool = False  # whether `make test` needs it
+
+
 class SearchServer(JavaServer):
     """A search server with the address `url`."""
 
     refuses_root = True
     settings_file: str
+
+    def __init__(self, release: SearchRelease, home: Path, folder: Path, **settings: Any) -> None:
+        super().__init__(home, folder, **settings)
+        self.name, self.release, self.least_java = release.name, release, release.least_java
 
     @property
     def url(self) -> str:

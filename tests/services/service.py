@@ -17,6 +17,9 @@ class Service(ABC):
     name: str
     """What fixtures, markers and `make services ONLY=…` call it."""
 
+    is_default: bool = True
+    """Whether it is fetched without being named: what `make test` needs."""
+
     @abstractmethod
     def find(self, cache: Path) -> Path | None:
         """Where it is, if it has been fetched."""
