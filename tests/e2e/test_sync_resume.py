@@ -79,6 +79,7 @@ def test_a_load_that_was_killed_begins_at_the_same_position_again(
         finally:
             second.terminate()
             output = second.communicate(timeout=60)[0]
+            print(output)  # for a failure
     assert second.returncode == 0, output
     assert "warning: index 't': there is no table d.size any more" in output
 

@@ -20,6 +20,7 @@ from penstock.search.index import DOCUMENT_IDS, DOCUMENTS, STORED_DOCUMENTS, Fie
 from penstock.search.question import parse_question
 
 UNSEEN = -1  # below every version
+_LATEST_S = 1 << 40  # later than any tombstone
 _PAGE = 10_000
 _IDS_PER_PAGE = 5000
 _VALUES_PER_QUERY = 10_000
@@ -66,6 +67,17 @@ class IndexReader:
     def count_tombstones_until(self, moment_s: int) -> int:
         """Return how many tombstones are at least this old."""
         return _count_matches(self.index.searcher(), self.layout.query_tombstones_until(moment_s))
+
+    def find_newest_tombstone(self) -> int:
+        """Return the time of the newest tombstone; 0 if there is none."""
+        total, low, high = self.count_tombstones_until(_LATEST_S), 0, _LATEST_S
+        while total and low < high:  # the time until which all of them are
+            middle = (low + high) // 2
+            if self.count_tombstones_until(middle) < total:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     def documents(self) -> pa.Table:
         """Return all documents that are not deleted; addresses are found at once, documents are read and packed page by

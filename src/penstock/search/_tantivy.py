@@ -5,7 +5,7 @@ its own, so there are as few as possible, and versions and tombstones are fast f
 
     _id          raw term, stored
     _version     fast
-    _deleted_at  fast, epoch seconds; only a tombstone has it
+    _deleted_at  fast, seconds of the index's own time, which only rises; only a tombstone has it
     _source      stored, the document as it came
     _routing     stored, kept for whoever asks: there are no shards to route to
     _slice       fast, a hash of the id: ranges of it divide the documents into pages

@@ -63,6 +63,7 @@ class EmbeddedIndex:
         self._reader: IndexReader | None = None
         self._writer: tantivy.IndexWriter | None = None
         self._next_purge_s = 0.0
+        self._opened_at: float | None = None  # by our clock, as if the index had been open since second 0
 
     @classmethod
     def open(
@@ -72,13 +73,14 @@ class EmbeddedIndex:
         read_only: bool = False,
         tombstone_retention_s: float = 86_400.0,
         heap_bytes: int = _HEAP_BYTES,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
         term: WriterTerm | None = None,
     ) -> Self:
         """Open for writing (`prepare` makes a missing index), or beside a writer for reading.
 
-        A delete is remembered for the retention; an older write that arrives later than that is taken as new. With a
-        `term`, nothing is written after it has ended.
+        A delete is remembered for the retention; an older write that arrives later than that is taken as new. It is
+        measured by a clock that nobody sets, and counts only while the index is open: it may last longer, and never
+        shorter. With a `term`, nothing is written after it has ended.
         """
         index = cls(
             Path(folder),
@@ -265,7 +267,7 @@ class EmbeddedIndex:
 
     def _apply_batch(self, reader: IndexReader, writer: tantivy.IndexWriter, batch: AdmittedOperations) -> WriteReport:
         """Apply the operations that are newer than what the index has."""
-        now_s = self._clock()
+        now_s = self._tell_time(reader)
         keys: list[str] = batch.ids.to_pylist()
         documents: list[str | None] = batch.documents.to_pylist()
         routings: list[str | None] = batch.routings.to_pylist()
@@ -302,6 +304,13 @@ class EmbeddedIndex:
             reader.reload()
         stale = len(keys) - int(np.count_nonzero(is_fresh))
         return WriteReport(written, deleted, stale, tuple(rejected))
+
+    def _tell_time(self, reader: IndexReader) -> float:
+        """Return seconds that only rise, whatever becomes of the machine's date: from the newest tombstone on, as long
+        as this index is open."""
+        if self._opened_at is None:
+            self._opened_at = self._clock() - reader.find_newest_tombstone()
+        return self._clock() - self._opened_at
 
     def _purge_tombstones(self, reader: IndexReader, writer: tantivy.IndexWriter, now_s: float) -> bool:
         """Drop old tombstones from time to time; return whether there were any."""

@@ -1,5 +1,7 @@
 """The embedded index beyond the contract: one writer, many readers, tombstones, and what survives."""
 
+import time
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,9 @@ import pytest
 
 from penstock.errors import ConfigurationError, SinkError, SinkUnavailableError
 from penstock.search import FieldKind, IndexLayout, WriteReport
+from penstock.search.delivery import RetryClock
 from penstock.search.embedded import EmbeddedIndex
+from penstock.spark.sync_progress import SyncProgress
 from tests.support.search_contract import CHAIR, FIELDS, LAMP, contents, search_ids, table
 
 
@@ -115,6 +119,27 @@ def test_tombstones_are_purged_after_their_retention(folder: Path) -> None:
         assert reader.count_tombstones_until(int(clock.now)) == 1
         assert index.write(table(("old", 4, LAMP), ("young", 4, LAMP))) == WriteReport(written=1, stale=1)
         assert set(contents(index)) == {"kept", "old"}
+
+
+@pytest.mark.parametrize("jump_s", [2 * 86_400.0, -2 * 86_400.0])
+def test_tombstones_outlast_a_clock_that_is_set(folder: Path, jump_s: float) -> None:
+    """Forward and back again, or back and forward again: what was deleted an hour ago is remembered in any case."""
+    for step, key in ((0.0, "first"), (jump_s, "second"), (-jump_s, "third")):
+        clock = Clock()
+        clock.now += step
+        with prepared(folder, clock=clock) as index:
+            index.write(table((key, 5, None)))
+            clock.now += 3600
+            index.write(table())
+    with prepared(folder) as index:
+        late = table(*((key, 4, LAMP) for key in ("first", "second", "third")))
+        assert index.write(late) == WriteReport(stale=3)
+
+
+def test_no_decision_of_an_index_depends_on_the_date() -> None:
+    assert signature(EmbeddedIndex.open).parameters["clock"].default is time.monotonic
+    assert RetryClock().clock is time.monotonic
+    assert signature(SyncProgress).parameters["clock"].default is time.monotonic
 
 
 def test_purging_waits_for_its_turn(folder: Path) -> None:
