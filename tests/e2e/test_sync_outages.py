@@ -16,7 +16,8 @@ from tests.support.sync_pipeline import DATABASE, SyncPipeline, sync_pipeline
 
 FAULTS: dict[str, Callable[[SyncPipeline], None]] = {
     "search server killed": SyncPipeline.restart_search,
-    "search server answers 429": SyncPipeline.refuse_writes,
+    "search server answers 429 for each document": SyncPipeline.refuse_writes,
+    "search server answers 503, 429 and 413": SyncPipeline.refuse_requests,
     "database killed": SyncPipeline.restart_database,
     "capture server killed": SyncPipeline.restart_server,
     "driver killed": SyncPipeline.restart_sync,

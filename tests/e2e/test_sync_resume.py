@@ -71,7 +71,7 @@ def test_a_load_that_was_killed_begins_at_the_same_position_again(
     execute(server, "DELETE FROM d.t WHERE id = 2", "INSERT INTO d.t VALUES (3, 'three')", "DROP TABLE d.size")
     with start() as second:
         try:
-            assert poll(lambda: sizes(index) == {"1": None, "3": None} or second.poll() is not None, 90)
+            assert poll(lambda: sizes(index) == {"1": None, "3": None} or second.poll() is not None, 150)
             assert sizes(index) == {"1": None, "3": None}
             execute(server, "CREATE TABLE d.size (id INT PRIMARY KEY, width INT)", "INSERT INTO d.size VALUES (3, 7)")
             assert poll(lambda: sizes(index) == {"1": None, "3": {"width": 7, "double": 14}}, 60), sizes(index)

@@ -12,21 +12,30 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.capture import poll
+from tests.support.refusing_proxy import RefusingProxy
 from tests.support.serve_process import ServeProcess, serve_process
 from tests.support.shop import INDEXES, compare, create_shop, expected_documents, read_documents, spec_texts
 from tests.support.sync_process import PENSTOCK, SyncProcess
 
 DATABASE = "shop"
 _START_S = 120.0
+_SMALL_BYTES = 16 << 10
 
 
 class SyncPipeline:
     """The shop's documents on a search server, kept by `penstock serve` and `penstock sync`."""
 
     def __init__(
-        self, folder: Path, database: Any, search: Any, serve: ServeProcess, wrap: Callable[[list[Any]], list[Any]]
+        self,
+        folder: Path,
+        database: Any,
+        search: Any,
+        serve: ServeProcess,
+        proxy: RefusingProxy,
+        wrap: Callable[[list[Any]], list[Any]],
     ) -> None:
         self.folder, self.database, self.search, self.serve = folder, database, search, serve
+        self._proxy = proxy  # the way to the search server
         self.checkpoint = folder / "state" / "checkpoint"
         self._wrap = wrap
         self.outputs: list[list[str]] = []  # of every sync process
@@ -36,7 +45,7 @@ class SyncPipeline:
         environment = {**os.environ, "PENSTOCK_PASSWORD": self.database.password}
         command: list[Any] = [PENSTOCK, "-v", "sync", *(self.folder / f"{name}.yml" for name in INDEXES)]
         command += ["--port", str(self.database.port), "--user", self.database.user]
-        command += ["--server", f"127.0.0.1:{self.serve.flight}", "--index", self.search.url]
+        command += ["--server", f"127.0.0.1:{self.serve.flight}", "--index", self._proxy.url]
         sync = SyncProcess(self._wrap([*command, "--checkpoint", self.checkpoint]), environment)
         self.outputs.append(sync.lines)
         return sync
@@ -105,6 +114,23 @@ class SyncPipeline:
             self._wait_for_retry(known)
         finally:
             self._set_block(is_on=False)
+
+    def refuse_requests(self) -> None:
+        """Let the search server answer 503, then 429, to every request; then 413 to all that are not small."""
+        for status in (503, 429):
+            known, refused = len(self.sync.lines), self._proxy.refused[status]
+            self._proxy.refuse(status)
+            try:
+                self._wait_for_retry(known)
+                assert poll(lambda refused=refused, status=status: self._proxy.refused[status] > refused + 2, 60)
+            finally:
+                self._proxy.accept()
+        self._proxy.refuse(413, _SMALL_BYTES)
+        try:
+            known = self._proxy.refused[413]
+            poll(lambda: self._proxy.refused[413] > known, 3)  # only a larger write meets it
+        finally:
+            self._proxy.accept()
 
     def restart_database(self) -> None:
         """Kill the database, and start it again."""
@@ -186,7 +212,8 @@ def sync_pipeline(
     with ExitStack() as opened:
         serve = opened.enter_context(serve_process(folder, database, data_dir=str(folder / "data")))
         serve.start()
-        pipeline = SyncPipeline(folder, database, search, serve, wrap)
+        proxy = opened.enter_context(RefusingProxy(search.port))
+        pipeline = SyncPipeline(folder, database, search, serve, proxy, wrap)
         opened.callback(pipeline.stop)
         pipeline.wait_until_following()
         yield pipeline
