@@ -149,9 +149,9 @@ def test_names_in_other_letters_are_followed_where_letters_do_not_count(
     join = {"table": "D.size", "on": {"id": "id"}, "fields": ["width"]}
     root = {"table": "d.Item", "fields": ["name"], "joins": {"size": join}}
     spec = DocumentSpec.model_validate({"index": "item", "root": root})
-    one, two = {"name": "one", "size": {"width": 10}}, {"name": "two", "size": {"width": 20}}
+    first, second = {"name": "one", "size": {"width": 10}}, {"name": "two", "size": {"width": 20}}
     with open_stream(server, spec, tmp_path) as stream:
-        assert stream.documents() == {"1": one, "2": two}
+        assert stream.documents() == {"1": first, "2": second}
         for statement, width_1, width_2 in (
             ("UPDATE D.ITEM SET name = 'uno' WHERE id = 1", 10, 20),
             ("TRUNCATE TABLE D.Size", None, None),

@@ -2,8 +2,8 @@
 
 from penstock.document.build import DocumentBuilder
 from penstock.document.changes import CHANGE_COLUMNS, ChangeReader
+from penstock.document.document_tables import DocumentTables
 from penstock.document.graph import DocumentGraph
-from penstock.document.known_tables import KnownTables
 from penstock.document.live_graph import find_missing_indexes, load_graph
 from penstock.document.outcome import DeadLetterOutcome, OutcomeLog
 from penstock.document.rows import DOCUMENT_DECODING, DocumentRows
@@ -32,10 +32,10 @@ __all__ = [
     "DocumentRows",
     "DocumentSpec",
     "DocumentSync",
+    "DocumentTables",
     "DocumentTotals",
     "DocumentWriter",
     "JoinSpec",
-    "KnownTables",
     "LoadedGraph",
     "LocalWriter",
     "OutcomeLog",

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
+from penstock.document.document_tables import DocumentTables
 from penstock.document.graph import DocumentGraph
 from penstock.document.graph_builder import resolve_spec
-from penstock.document.known_tables import KnownTables
 from penstock.document.references import with_references
 from penstock.document.spec import DocumentSpec, JoinSpec, RootSpec
 from penstock.document.sql_text import quote_table
@@ -48,7 +48,7 @@ _UNIQUE_COLUMNS = (
 )
 
 
-def load_graph(cursor: Any, spec: DocumentSpec, known: KnownTables | None = None) -> LoadedGraph:
+def load_graph(cursor: Any, spec: DocumentSpec, known: DocumentTables | None = None) -> LoadedGraph:
     """Resolve a spec against the tables as they are now. A table that is `known` from before may be missing; else that
     is an error."""
     case = _read_letter_case(cursor)
@@ -79,7 +79,7 @@ def load_graph(cursor: Any, spec: DocumentSpec, known: KnownTables | None = None
     _check_generated(cursor, graph)
     keys = _read_all_cascading_keys(cursor, schemas, frozenset(missing))
     graph = with_references(graph, keys, schemas)
-    return LoadedGraph(graph, frozenset(missing), KnownTables.of(graph, kinds))
+    return LoadedGraph(graph, frozenset(missing), DocumentTables.of(graph, kinds))
 
 
 def _read_letter_case(cursor: Any) -> int:

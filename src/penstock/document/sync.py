@@ -14,10 +14,10 @@ from penstock.document.build import DocumentBuilder, read_keys
 from penstock.document.changes import ChangeReader, TouchedKeys
 from penstock.document.content_change import find_changed_tables
 from penstock.document.document_id import document_id, parse_document_id
+from penstock.document.document_tables import DocumentTables
 from penstock.document.graph import REFERENCES_FIELD, DocumentGraph
 from penstock.document.image_rules import find_read_back_reasons
 from penstock.document.key_spool import spool_rows
-from penstock.document.known_tables import KnownTables
 from penstock.document.outcome import OutcomeLog, StrictOutcome
 from penstock.document.queries import RootLookup
 from penstock.document.references import reference_text
@@ -50,7 +50,7 @@ class LoadedGraph:
 
     graph: DocumentGraph
     missing: frozenset[TableName] = frozenset()
-    known: KnownTables = field(default_factory=KnownTables)  # of all tables, the missing ones as they were
+    known: DocumentTables = field(default_factory=DocumentTables)  # of all tables, the missing ones as they were
 
 
 @dataclass(slots=True)
@@ -312,9 +312,9 @@ class DocumentSync:
         while pending:
             version = max(pending.values())
             followers: dict[str, int] = {}
-            for found in self._find_naming(pending):
+            for documents in self._find_naming(pending):
                 keys: list[Key] = []
-                for name, routing in found:
+                for name, routing in documents:
                     key = parse_document_id(name, root.key)
                     if key is None:
                         raise SchemaError(

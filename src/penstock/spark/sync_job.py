@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from penstock.backoff import Backoff
 from penstock.config import SourceSettings
 from penstock.coordinate.term_files import find_newest_checkpoint
-from penstock.document import DocumentSpec, KnownTables, LoadedGraph, find_missing_indexes, load_checked, load_graph
+from penstock.document import DocumentSpec, DocumentTables, LoadedGraph, find_missing_indexes, load_checked, load_graph
 from penstock.document.spec_location import load_located_spec
 from penstock.errors import ConfigurationError, PenstockError, SchemaError
 from penstock.source import connect
@@ -116,8 +116,8 @@ class LoadedGraphs:
         self,
         source: SourceSettings,
         spec: DocumentSpec,
-        known: KnownTables | None = None,
-        remember: Callable[[KnownTables], None] = lambda _: None,
+        known: DocumentTables | None = None,
+        remember: Callable[[DocumentTables], None] = lambda _: None,
     ) -> None:
         """Load with tables that are `known` from before, which may be missing; `remember` gets what is known when that
         has changed."""

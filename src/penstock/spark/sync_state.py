@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.coordinate.term_files import STATE_SUFFIX
 from penstock.disk import replace_file
-from penstock.document import KnownTables
+from penstock.document import DocumentTables
 from penstock.errors import ConfigurationError
 from penstock.model import Position
 from penstock.search.dead_letters import dead_letters_path
@@ -112,15 +112,15 @@ class SyncState:
         loaded = {**self.loaded, index: str(position)}
         self._write({**content, "loading": loading, "loaded": loaded, "load_ids": load_ids})
 
-    def known_tables(self, index: str) -> KnownTables | None:
+    def known_tables(self, index: str) -> DocumentTables | None:
         """Return what was known last of the tables of an index that is loaded, or whose load has begun; None for
         another."""
         if index not in self.loaded and self.loading_since(index) is None:
             return None
         plain = self._read_tables().get(index)
-        return None if plain is None else KnownTables.from_json(plain)
+        return None if plain is None else DocumentTables.from_json(plain)
 
-    def remember_tables(self, index: str, known: KnownTables) -> None:
+    def remember_tables(self, index: str, known: DocumentTables) -> None:
         """Persist what is known of the tables of an index."""
         replace_file(self.tables_file, json.dumps({**self._read_tables(), index: known.to_json()}).encode())
 

@@ -15,11 +15,11 @@ ExpressionKinds = Mapping[tuple[TableName, str], FieldKind]
 
 
 @dataclass(frozen=True, slots=True)
-class KnownTables:
+class DocumentTables:
     """Tables of a document spec with what a graph needs to know of them.
 
-    known = KnownTables.of(graph, kinds)
-    assert KnownTables.from_json(known.to_json()) == known
+    known = DocumentTables.of(graph, kinds)
+    assert DocumentTables.from_json(known.to_json()) == known
     """
 
     tables: Mapping[TableName, TableSchema] = field(default_factory=dict[TableName, TableSchema])
@@ -30,7 +30,7 @@ class KnownTables:
     kinds: ExpressionKinds = field(default_factory=dict[tuple[TableName, str], FieldKind])  # of SQL expressions
 
     @classmethod
-    def of(cls, graph: DocumentGraph, kinds: ExpressionKinds) -> "KnownTables":
+    def of(cls, graph: DocumentGraph, kinds: ExpressionKinds) -> "DocumentTables":
         """Return what a graph and the kinds of its SQL expressions say of their tables."""
         return cls(dict(graph.tables), graph.unique_keys, graph.generated, kinds)
 
@@ -44,7 +44,7 @@ class KnownTables:
         }
 
     @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> "KnownTables":
+    def from_json(cls, plain: Mapping[str, Any]) -> "DocumentTables":
         """Return what `to_json` returned as plain data."""
         schemas = [_schema(fields) for fields in plain["tables"]]
         return cls(

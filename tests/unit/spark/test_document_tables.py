@@ -3,14 +3,14 @@
 import json
 from pathlib import Path
 
-from penstock.document import KnownTables
+from penstock.document import DocumentTables
 from penstock.model import Column, Position, TableName, TableSchema, WireType
 from penstock.search.index import FieldKind
 from penstock.spark.sync_state import SyncState
 from penstock.spark.sync_terms import begin_term
 
 NAME = TableName("shop", "größe")
-KNOWN = KnownTables(
+KNOWN = DocumentTables(
     {
         NAME: TableSchema(
             NAME,
@@ -29,7 +29,7 @@ KNOWN = KnownTables(
 
 
 def test_known_tables_pass_through_json() -> None:
-    assert KnownTables.from_json(json.loads(json.dumps(KNOWN.to_json()))) == KNOWN
+    assert DocumentTables.from_json(json.loads(json.dumps(KNOWN.to_json()))) == KNOWN
 
 
 def test_tables_are_known_of_an_index_that_is_loaded_also_in_the_next_term(tmp_path: Path) -> None:
