@@ -1,6 +1,8 @@
 """Snapshots of tables on real servers: exact reads at known positions, faults, and input that makes no sense."""
 
 import threading
+import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from contextlib import closing, contextmanager
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 
 from penstock.config import SourceSettings
 from penstock.errors import AuthenticationError, ConfigurationError, PenstockError, SchemaError, SourceConnectionError
-from penstock.model import TableName
+from penstock.model import Position, TableName
 from penstock.snapshot import reader as snapshot_reader
 from penstock.snapshot.chunks import Chunk, ChunkSize
 from penstock.snapshot.connection import connect_for_snapshot
@@ -18,7 +20,7 @@ from penstock.snapshot.pacing import Pacer
 from penstock.snapshot.reader import ChunkReader
 from penstock.snapshot.result_set import ResultSet
 from penstock.snapshot.table_snapshot import SnapshotOptions, TableSnapshot
-from penstock.source.consistent_read import ConsistentRead
+from penstock.source.consistent_read import ConsistentRead, Watermark
 from penstock.testing import DatabaseServer, poll_until
 from tests.support.capture import end_of, execute, source_of
 
@@ -149,6 +151,48 @@ def test_mariadb_says_the_exact_position_under_load(
         stop.set()
         thread.join()
     assert all(mark is not None and mark.is_exact for mark in marks)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("flavour", ["mariadb", "mariadb11"])
+def test_watermarks_hold_beside_xa_commits(flavour: str, request: pytest.FixtureRequest, database: NewDatabase) -> None:
+    """MariaDB counts an XA COMMIT in the position of a snapshot a moment before its rows can be seen."""
+    server: DatabaseServer = request.getfixturevalue(flavour)
+    name = _fill(server, database(server), 1)
+    execute(server, f"ALTER TABLE {name} ADD counter BIGINT NOT NULL DEFAULT 0")
+    stop, commits = threading.Event(), list[tuple[Position, int]]()
+
+    def write() -> None:
+        with closing(server.connect()) as connection, connection.cursor() as cursor:
+            while not stop.is_set():
+                count, xid = len(commits) + 1, f"'{name.schema}-{len(commits)}'"
+                cursor.execute(f"XA START {xid}")
+                cursor.execute(f"UPDATE {name} SET counter = {count}")
+                for statement in ("END", "PREPARE", "COMMIT"):
+                    cursor.execute(f"XA {statement} {xid}")
+                cursor.execute("SHOW MASTER STATUS")
+                commits.append((Position(*cursor.fetchone()[:2]), count))  # type: ignore[index]
+
+    views: list[tuple[Watermark, int]] = []
+    thread = threading.Thread(target=write)
+    thread.start()
+    settings, deadline = source_of(server), time.monotonic() + 20
+    try:
+        with closing(connect_for_snapshot(settings)) as connection:
+            reading = ConsistentRead(connection, settings)
+            while time.monotonic() < deadline:
+                watermark = reading.open()
+                assert watermark is not None
+                views.append((watermark, int(reading.query(f"SELECT counter FROM {name}")[0][0])))
+                reading.close()
+    finally:
+        stop.set()
+        thread.join()
+    ends = [end for end, _ in commits]
+    for watermark, counter in views:
+        assert counter >= bisect_right(ends, watermark.low), "the view has not what is before its low watermark"
+        assert counter <= bisect_left(ends, watermark.high) + 1
+    assert len(views) > 100
 
 
 def test_a_killed_connection_reads_its_chunk_again(server: DatabaseServer, database: NewDatabase) -> None:

@@ -1,9 +1,10 @@
 """A consistent read that knows which positions of the log it lies between.
 
 `START TRANSACTION WITH CONSISTENT SNAPSHOT` opens a read view: every later SELECT of the transaction sees one moment of
-the database, without a lock. Which moment, MariaDB tells exactly (`Binlog_snapshot_position`). Elsewhere it is bounded:
-the view is opened when all that was in the log a moment ago is visible, so it has all of that; and it has nothing that
-was not in the log when it was open.
+the database, without a lock. Which moment, MariaDB tells exactly (`Binlog_snapshot_position`), unless an XA COMMIT was
+started meanwhile, which its position counts before its rows can be seen. Elsewhere it is bounded: the view is opened
+when all that was in the log a moment ago is visible, so it has all of that; and it has nothing that was not in the log
+when it was open.
 """
 
 import time
@@ -16,6 +17,7 @@ from penstock.source.connection import translate_errors
 from penstock.source.preflight import current_position
 from penstock.source.snapshot_position import Rows, SnapshotPosition
 from penstock.source.visibility import LogVisibility
+from penstock.source.xa_commits import XaCommits
 
 _VISIBILITY_TIMEOUT_S = 600.0
 _TRIES, _PAUSE_S = 20, 0.005
@@ -46,6 +48,8 @@ class ConsistentRead:
         self._connection, self._settings = connection, settings
         self._visibility = LogVisibility(self.query, address=settings.address)
         self._snapshot = SnapshotPosition(self.query)
+        self._xa_commits = XaCommits(self.query)
+        self._is_beside_xa = False  # an XA COMMIT was started while the last view was opened
         ((version, has_log),) = self.query("SELECT VERSION(), @@GLOBAL.log_bin")
         self._is_mariadb = "mariadb" in str(version).lower()
         self._has_log = bool(int(has_log))
@@ -57,7 +61,7 @@ class ConsistentRead:
             return None
         watermark = self._open()
         for _ in range(_TRIES if self._is_mariadb else 0):
-            if watermark.is_exact:
+            if watermark.is_exact or self._is_beside_xa:
                 break
             self.close()  # a position that says nothing does so until the next commit
             time.sleep(_PAUSE_S)
@@ -67,11 +71,13 @@ class ConsistentRead:
     def _open(self) -> Watermark:
         """Open a read view when all that is in the log is visible, and return its watermark."""
         low = self._log_end()
+        xa_commits = self._xa_commits.count_started() if self._is_mariadb else 0
         self._visibility.wait(_VISIBILITY_TIMEOUT_S)
         self._start()
         exact = self._snapshot.read_exact() if self._is_mariadb else None
         high = self._log_end()
-        if exact is not None and low <= exact <= high:
+        self._is_beside_xa = self._is_mariadb and self._xa_commits.count_started() != xa_commits
+        if exact is not None and low <= exact <= high and not self._is_beside_xa:
             return Watermark(exact, exact)
         return Watermark(low, high)
 

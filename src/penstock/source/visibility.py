@@ -8,7 +8,8 @@ with GTIDs, a transaction is owned from when it begins to be applied: there it w
 
 | server                 | what is asked                                                                             |
 | ---------------------- | ----------------------------------------------------------------------------------------- |
-| MariaDB                | a consistent snapshot knows its own log position: has one reached the log's end?           |
+| MariaDB                | a consistent snapshot knows its own log position: has one reached the log's end? It says   |
+|                        | nothing of XA COMMIT: have those of now ended? (only with PROCESS)                         |
 | MySQL with GTIDs       | a GTID is owned from before it is logged until it is committed: are those of now released? |
 | MySQL without GTIDs    | a commit is part of a statement: have the statements of now that may commit ended?         |
 """
@@ -20,6 +21,7 @@ from typing import Any
 
 from penstock.errors import AuthenticationError, ConfigurationError, SourceConnectionError
 from penstock.source.snapshot_position import SnapshotPosition
+from penstock.source.xa_commits import XaCommits
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +99,7 @@ class LogVisibility:
         self._sleep = sleep
         self._is_mariadb: bool | None = None
         self._snapshot = SnapshotPosition(query, clock=clock)  # of MariaDB
+        self._xa_commits = XaCommits(query)  # of MariaDB
 
     def wait(self, timeout_s: float) -> None:
         """Return when reads that begin now see all that was in the log at the call."""
@@ -106,7 +109,10 @@ class LogVisibility:
             self._is_mariadb = "mariadb" in str(version).lower()
         if self._is_mariadb:
             end = self._snapshot.log_end()
+            committing = self._xa_commits.find_running()
             self._wait_for(lambda: self._snapshot.has_reached(end), deadline)
+            if committing:
+                self._wait_for(lambda: committing.isdisjoint(self._xa_commits.find_running()), deadline)
         else:
             committing = self._find_committing()
             if committing:
