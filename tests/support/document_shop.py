@@ -175,7 +175,7 @@ class MemoryIndex:
     def write(self, operations: pa.Table) -> WriteReport:
         rows = operations.to_pylist()
         self.writes.append(rows)
-        names = [(row["id"], row["routing"]) for row in rows]
+        names = [(row["id"], row["routing"] or None) for row in rows]  # no index tells an empty routing from none
         assert len(set(names)) == len(names), "operations are unique by id and routing"
         written = deleted = stale = 0
         rejected: list[Rejection] = []

@@ -16,11 +16,12 @@ from penstock.config import InstanceSettings, ServerSettings, SourceSettings
 from penstock.document import DOCUMENT_DECODING, DocumentBuilder, DocumentSync, LocalWriter, load_spec
 from penstock.document.difference_check import DifferenceCheck
 from penstock.document.verify import IndexVerifier, VerifyResult
-from penstock.model import Position, Sequence
+from penstock.model import LogRequirement, Position, Sequence
 from penstock.search import OPERATIONS, SearchIndex
 from penstock.server import Server
 from penstock.snapshot.source_rows import SourceRows
 from penstock.source import connect, current_position
+from penstock.spark.applied_changes import find_requirement
 from penstock.spark.sync_job import LoadedGraphs
 from penstock.testing import DatabaseServer, poll_until
 from tests.support.capture import source_of
@@ -63,6 +64,10 @@ class VerifiedShop:
         """Return where the log of the database ends."""
         return self._client.source_end()
 
+    def find_requirement(self) -> LogRequirement:
+        """Return what the database must have executed to be the captured one."""
+        return find_requirement(self._client)
+
     def verify(self, name: str, *, repair: bool = False) -> VerifyResult:
         """Compare one index with the database."""
         stream = self.streams[name]
@@ -89,6 +94,10 @@ class StreamProgress:
     def source_end(self) -> Position:
         """Return where the log of the database ends."""
         return self.shop.source_end()
+
+    def find_requirement(self) -> LogRequirement:
+        """Return what the database must have executed."""
+        return self.shop.find_requirement()
 
     def wait_applied(self, position: Position) -> str:
         """Wait until the stream has passed a position."""

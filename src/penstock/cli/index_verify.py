@@ -15,13 +15,15 @@ from penstock.cli.output import Output, OutputFormat
 from penstock.cli.progress import ProgressLine
 from penstock.cli.signals import handle_stop_signals
 from penstock.cli.source_options import Host, Password, Port, User, build_source_settings
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, TableAlteredError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from penstock.config import SourceSettings
     from penstock.document.difference import Difference
     from penstock.document.verify import IndexVerifier, VerifyProgress, VerifyResult
+    from penstock.model import TableName
 
 EXIT_DIFFERENT, EXIT_UNSETTLED = 3, 4
 
@@ -50,7 +52,7 @@ def verify(  # noqa: PLR0917 - one per option
     ] = None,
     documents_per_s: Annotated[
         float | None,
-        typer.Option("--documents-per-s", min=1, help="Read at most this many documents per second from either side."),
+        typer.Option("--documents-per-s", min=10, help="Read at most this many documents per second from either side."),
     ] = None,
     every: Annotated[
         float | None,
@@ -118,7 +120,9 @@ def verify(  # noqa: PLR0917 - one per option
     def compare() -> int:
         """Compare once, with the tables as they are now, and return the exit code."""
         with ExitStack() as opened:
-            loaded = LoadedGraphs(source, loaded_spec).load()
+            state = None if checkpoint is None else open_sync_state(checkpoint, loaded_spec.index)
+            graphs = LoadedGraphs(source, loaded_spec, None if state is None else state.known_tables(loaded_spec.index))
+            loaded = graphs.load()
             keys = None if key_range is None else KeyRange.parse(key_range, loaded.graph)
             client = opened.enter_context(closing(FlightClient(ServerAddress(server, token, tls_ca), destination)))
             target = IndexTarget(index, api_key=api_key, ca_certs=index_ca).of_index(loaded_spec.index, is_alone=True)
@@ -126,35 +130,51 @@ def verify(  # noqa: PLR0917 - one per option
             rows = opened.enter_context(closing(SourceRows(source, DOCUMENT_DECODING)))
             builder = DocumentBuilder(loaded.graph, rows, loaded.missing)
             options: dict[str, Any] = {}
-            if checkpoint is None:
-                changes = SettleTime(client.source_end, settle_s=settle, stopped=stopped)
+            if checkpoint is None or state is None:
+                changes = SettleTime(client, settle_s=settle, stopped=stopped)
             else:
-                tables = table_filter(sorted(loaded.graph.tables))
-                letters_file = open_sync_state(checkpoint).dead_letters
-                letters = opened.enter_context(DeadLetters.open(letters_file, is_created=False))
-                find_applied = partial(read_applied_to, checkpoint)
-                changes = StreamProgress(client, find_applied, tables, timeout_s=wait, stopped=stopped)
-                options["outcome"] = DeadLetterOutcome(loaded_spec.index, letters)
+                letters = opened.enter_context(DeadLetters.open(state.dead_letters, is_created=repair))
+                options["keep_rejected"] = DeadLetterOutcome(loaded_spec.index, letters, most_rejected=1.0).record
                 options["explain"] = partial(explain_by_letter, letters, loaded_spec.index)
-            check = DifferenceCheck(builder, rows, search, changes, pause=stopped.wait, **options)
+                find_applied = partial(read_applied_to, checkpoint, loaded_spec.index)
+                tables = table_filter(sorted(loaded.graph.tables))
+                changes = StreamProgress(client, find_applied, tables, timeout_s=wait, stopped=stopped)
+
+            def require_current() -> None:
+                if graphs.load().fingerprint != loaded.fingerprint:
+                    raise TableAlteredError(f"tables of index '{loaded_spec.index}' were altered during the comparison")
+
+            check = DifferenceCheck(
+                *(builder, rows, search, changes), require_current=require_current, pause=stopped.wait, **options
+            )
             verifier = IndexVerifier(
                 *(builder, search, check, stopped),
                 keys=keys,
                 documents_per_s=documents_per_s,
+                estimated_documents=estimate_documents(source, loaded.graph.root.table.name),
                 progress=printer.show,
                 on_difference=printer.print_difference,
             )
             return compare_once(verifier, printer, stopped, repair=repair)
 
-    code = compare()
-    while every is not None and not stopped.wait(every):
+    code = compare() if every is None else compare_regularly(compare, every, printer, stopped)
+    raise typer.Exit(130 if stopped.is_set() and every is None else code)
+
+
+def compare_regularly(
+    compare: "Callable[[], int]", every_s: float, printer: "VerifyPrinter", stopped: threading.Event
+) -> int:
+    """Compare again and again until stopped; what a later try may solve is printed. Return the last exit code."""
+    code = 0
+    while not stopped.is_set():
         try:
             code = compare()
         except PenstockError as error:
             if not error.transient:
                 raise
-            printer.print_failure(error, every)
-    raise typer.Exit(130 if stopped.is_set() and every is None else code)
+            printer.print_failure(error, every_s)
+        stopped.wait(every_s)
+    return code
 
 
 def compare_once(verifier: "IndexVerifier", printer: "VerifyPrinter", stopped: threading.Event, *, repair: bool) -> int:
@@ -167,6 +187,16 @@ def compare_once(verifier: "IndexVerifier", printer: "VerifyPrinter", stopped: t
     if result.is_equal or (repair and not result.unrepaired and not result.unsettled):
         return 0
     return EXIT_DIFFERENT if any(result.counts.values()) else EXIT_UNSETTLED
+
+
+def estimate_documents(source: "SourceSettings", table: "TableName") -> int:
+    """Return how many rows the root table has by the estimate of its server."""
+    from penstock.snapshot.table import estimate_rows  # noqa: PLC0415 - kernels take a second to load
+    from penstock.source import connect  # noqa: PLC0415
+    from penstock.source.connection import translate_errors  # noqa: PLC0415
+
+    with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
+        return estimate_rows(cursor, table)
 
 
 def explain_by_letter(letters: Any, index: str, name: str) -> str:

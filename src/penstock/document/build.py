@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.document.document_id import document_id, key_text
+from penstock.document.document_id import document_id, routing_text
 from penstock.document.graph import REFERENCES_FIELD, DocumentField, DocumentGraph, DocumentNode
 from penstock.document.impossible_dates import find_impossible_dates
 from penstock.document.queries import NodeQueries
@@ -124,7 +124,7 @@ class DocumentBuilder:
         routings: list[str | None] | None = None
         if self.graph.routing is not None:
             values = rows.column(rows.num_columns - 1).to_pylist()
-            routings = [None if value is None else key_text(value) for value in values]
+            routings = [routing_text(value) for value in values]
         return BuiltDocuments(keys, [document_id(key) for key in keys], documents, routings)
 
     def _apply_transform(self, built: BuiltDocuments) -> BuiltDocuments:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.document.document_id import key_text
+from penstock.document.document_id import routing_text
 from penstock.document.graph import DocumentGraph
 from penstock.document.queries import RootLookup, find_lookups
 from penstock.document.references import reference_text
@@ -134,7 +134,7 @@ class ChangeReader:
                 touched.roots[key] = max(touched.roots.get(key, 0), sequence)
                 if routing is not None:
                     value = _read_value(table.name, image, routing)
-                    touched.routings.setdefault(key, set()).add(None if value is None else key_text(value))
+                    touched.routings.setdefault(key, set()).add(routing_text(value))
         for number, lookup in lookups:
             key = read_image_key(table.name, image, lookup.columns)
             if key is not None:

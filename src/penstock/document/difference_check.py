@@ -24,14 +24,13 @@ import pyarrow as pa
 from penstock.document.build import BuiltDocuments, DocumentBuilder
 from penstock.document.difference import Difference, DifferenceKind, DocumentState, describe_difference
 from penstock.document.document_id import document_id, parse_document_id
-from penstock.document.outcome import OutcomeLog, StrictOutcome
 from penstock.document.rows import DocumentRows
 from penstock.document.sql_text import Key
 from penstock.document.write import TouchedDocument, write_built, write_operations
 from penstock.errors import PenstockError
-from penstock.model import Position
+from penstock.model import LogRequirement, Position
 from penstock.model import Sequence as ChangeSequence
-from penstock.search.index import OPERATIONS, SearchIndex
+from penstock.search.index import OPERATIONS, Rejection, SearchIndex
 
 _ROUNDS_TO_BE_SURE = 3
 _MOST_ROUNDS = 40
@@ -44,6 +43,10 @@ class AppliedChanges(Protocol):
 
     def source_end(self) -> Position:
         """Return where the log of the database ends now."""
+        ...
+
+    def find_requirement(self) -> LogRequirement | None:
+        """Return what the database that is read must have executed: another one, or one that lags, is refused."""
         ...
 
     def wait_applied(self, position: Position) -> str:
@@ -59,6 +62,7 @@ class SettledDocuments:
     differences: list[Difference] = field(default_factory=list[Difference])
     unsettled: list[str] = field(default_factory=list[str])
     reason: str = ""  # why some are not settled
+    is_behind: bool = False  # the index has not got what the database has, and others would wait in vain, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +96,22 @@ class DifferenceCheck:
         index: SearchIndex,
         changes: AppliedChanges,
         *,
-        outcome: OutcomeLog | None = None,
+        keep_rejected: Callable[[Mapping[str, int], Sequence[Rejection]], object] = lambda _versions, _rejected: None,
+        require_current: Callable[[], None] = lambda: None,
         explain: Callable[[str], str] = lambda _: "",
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
-        """Check documents of `builder` against `index`; `explain` says what is known about the document with an id."""
+        """Check documents of `builder` against `index`; `explain` says what is known about the document with an id,
+        `keep_rejected` takes the versions of documents that were repaired and those that the index refused, and
+        `require_current` raises an error when the tables are not those of the builder any more."""
         self._builder, self._rows, self._index, self._changes = builder, rows, index, changes
-        self._outcome, self._explain, self._pause = outcome or StrictOutcome(), explain, pause
+        self._keep_rejected, self._require_current = keep_rejected, require_current
+        self._explain, self._pause = explain, pause
         self._long_ids: dict[str, Key] = {}  # ids that are checksums of their keys
+
+    def require_source(self) -> None:
+        """Let the database be read only if it has executed all that is in the captured log now."""
+        self._rows.requirement = self._changes.find_requirement()
 
     def remember_long_ids(self, built: BuiltDocuments) -> None:
         """Remember the keys of documents whose ids do not tell them."""
@@ -120,10 +132,12 @@ class DifferenceCheck:
             if number:
                 self._pause(min(0.05 * number, 1.0))
             if reason := self._look_again(suspects, routings, settled):
-                settled.reason = reason
+                settled.reason, settled.is_behind = reason, True
                 break
             if not suspects:
                 break
+        if settled.differences:
+            self._require_current()
         settled.unsettled = list(suspects)
         if suspects and not settled.reason:
             settled.reason = "they changed all the time"
@@ -155,10 +169,12 @@ class DifferenceCheck:
         return ""
 
     def repair(self, differences: Sequence[Difference]) -> int:
-        """Write documents as the database has them now, deletes included, and return how many were written. A newer
+        """Write documents as the database has them now, deletes included, and return how many are equal then. A newer
         version in the index stays: its change came after this read."""
+        self._require_current()
         names = [difference.id for difference in differences]
         routings = {difference.id: difference.routings for difference in differences}
+        self.require_source()
         version = int(ChangeSequence.from_position(self._changes.source_end()))
         self._index.claim_epoch(ChangeSequence.from_int(version).epoch)
         keys = {name: key for name in names if (key := self._key_of(name)) is not None}
@@ -168,14 +184,16 @@ class DifferenceCheck:
         counts = write_built(self._index, touched, built)
         foreign = [(name, routing) for name in names if name not in keys for routing in routings[name]]
         counts.add(write_operations(self._index, _deletes(foreign, version)))
-        self._outcome.record({document_id(key): version for key in keys.values()}, counts.rejected)
+        self._keep_rejected(dict.fromkeys(keys, version), counts.rejected)
         self._index.refresh()
-        return len(names) - len({rejection.id for rejection in counts.rejected}) - counts.stale
+        again = self.settle({name: set(routings[name]) for name in names})
+        return len(names) - len(again.differences) - len(again.unsettled)
 
     def _read(self, names: Sequence[str]) -> _Read:
         """Read documents from the database."""
         asked = set(names)
         keys = [key for name in names if (key := self._key_of(name)) is not None]
+        self.require_source()
         with self._rows.open_view():
             built = self._builder.build_documents(keys)
         texts = built.documents.to_pylist()
@@ -202,9 +220,10 @@ class DifferenceCheck:
         if name in self._long_ids:
             return self._long_ids[name]
         try:
-            return parse_document_id(name, self._builder.graph.root.key)
+            key = parse_document_id(name, self._builder.graph.root.key)
         except (ValueError, ArithmeticError, PenstockError):
             return None
+        return key if key is not None and document_id(key) == name else None  # 007 is no id of ours
 
     def _describe(self, name: str, suspect: _Suspect) -> Difference:
         """Return a difference that is certain."""

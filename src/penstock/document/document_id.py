@@ -45,6 +45,11 @@ def parse_document_id(text: str, columns: Sequence[Column]) -> Key | None:
     return tuple(value_from_text(column, part) for column, part in zip(columns, parts, strict=True))
 
 
+def routing_text(value: KeyValue | None) -> str | None:
+    """Return the routing of a document whose routing column has this value; the empty text is none, as for indexes."""
+    return None if value is None else key_text(value) or None
+
+
 def key_text(value: KeyValue) -> str:
     """Return the text of one value of a key."""
     if isinstance(value, bytes):

@@ -1,6 +1,6 @@
 """Ids and routings of documents from the row images of the log: by column, and one by one only where a text needs it.
 
-Invariant: an id is what `document_id` gives for the key, and a routing what `key_text` gives for the value.
+Invariant: an id is what `document_id` gives for the key, and a routing what `routing_text` gives for the value.
 """
 
 import json
@@ -48,12 +48,14 @@ def write_ids(columns: Sequence[Column], members: Sequence[JsonMember]) -> pa.Ar
 
 
 def write_routings(column: Column, member: JsonMember) -> pa.Array:
-    """Return the routing of each image; null where the column is."""
+    """Return the routing of each image; null where the column is null or empty."""
     is_null = member.first_bytes == _NULL
     texts, needs_care = _write_plain(column, member)
     images = np.flatnonzero(needs_care & ~is_null)
     values = [key_text(value) for image in images.tolist() for value in read_key([column], [member], image)]
-    return pc.if_else(pa.array(is_null), pa.scalar(None, TEXT), _replace(texts, images, values))
+    routings = _replace(texts, images, values)
+    has_none = pc.or_(pa.array(is_null), pc.fill_null(pc.equal(routings, ""), True))
+    return pc.if_else(has_none, pa.scalar(None, TEXT), routings)
 
 
 def _write_plain(column: Column, member: JsonMember) -> tuple[pa.Array, NDArray[np.bool_]]:

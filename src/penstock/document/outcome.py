@@ -72,7 +72,8 @@ class DeadLetterOutcome:
 
     def __init__(self, index: str, letters: DeadLetters, most_rejected: float = MOST_REJECTED) -> None:
         self._index, self._letters, self._most_rejected = index, letters, most_rejected
-        self._documents = self._rejected = 0  # recent ones
+        self._documents = 0  # recent ones that were written
+        self._rejected: dict[str, None] = {}  # ids of recent ones that were refused, the last one last
 
     def record(self, versions: Mapping[str, int], rejected: Sequence[Rejection]) -> None:
         """Keep refused documents durably; raise SinkRejectedError when nearly all recent ones were refused."""
@@ -110,16 +111,20 @@ class DeadLetterOutcome:
 
     def _check_share(self, documents: int, rejected: Sequence[Rejection]) -> None:
         """Raise when too many of the recent documents were refused."""
-        self._documents += documents
-        self._rejected += len(rejected)
-        if rejected and self._rejected >= LEAST_REJECTED and self._rejected > self._most_rejected * self._documents:
+        self._documents += documents - len(rejected)
+        for item in rejected:
+            self._rejected.pop(item.id, None)
+            self._rejected[item.id] = None
+        count = len(self._rejected)
+        if rejected and count >= LEAST_REJECTED and count > self._most_rejected * (self._documents + count):
             raise SinkRejectedError(
-                f"index '{self._index}' refuses nearly everything: {self._rejected} of the last {self._documents}"
+                f"index '{self._index}' refuses nearly everything: {count} of the last {self._documents + count}"
                 f" documents, the last one with id {rejected[-1].id}: {rejected[-1].reason}; correct the mapping, the"
                 " spec or its transform, and start again. They are in the dead letters"
             )
-        if self._documents > _RECENT:
-            self._documents, self._rejected = self._documents // 2, self._rejected // 2
+        if self._documents + count > _RECENT:
+            self._documents //= 2
+            self._rejected = dict.fromkeys(list(self._rejected)[count // 2 :])
 
 
 def _describe_position(version: int) -> str:

@@ -173,7 +173,7 @@ def _as_text(part: DocumentField) -> str:
     sql = part.sql
     match part.kind:
         case FieldKind.INTEGER:
-            sql = f"CAST(({sql}) AS SIGNED)"
+            sql = f"CAST(({sql}) AS DECIMAL(65, 0))"  # SIGNED would make numbers above 2^63 negative
         case FieldKind.BOOLEAN:
             sql = f"IF(({sql}) IS NULL, NULL, IF(({sql}), 'true', 'false'))"
         case FieldKind.DATE:

@@ -52,6 +52,11 @@ class LoadedGraph:
     missing: frozenset[TableName] = frozenset()
     known: DocumentTables = field(default_factory=DocumentTables)  # of all tables, the missing ones as they were
 
+    @property
+    def fingerprint(self) -> tuple[object, ...]:
+        """Return what two graphs of the same tables have in common, and graphs of altered tables do not."""
+        return self.known, self.missing, self.graph.reference_names
+
 
 @dataclass(slots=True)
 class BatchCounts:

@@ -73,25 +73,30 @@ class IndexVerifier:
         *,
         keys: KeyRange | None = None,
         documents_per_s: float | None = None,
+        estimated_documents: int = 0,
         progress: Callable[[VerifyProgress], None] = lambda _: None,
         on_difference: Callable[[Difference], None] = lambda _: None,
     ) -> None:
         """Compare the documents that `builder` reads with those of `index`; `check` decides about the unequal ones.
         When `stopped` is set, the result is that of a part. `keys` limits the comparison to a range, and
-        `documents_per_s` the rate at which either side is read."""
+        `documents_per_s` the rate at which either side is read; `estimated_documents` are those of the database."""
         self._builder, self._index, self._check = builder, index, check
         self._progress, self._on_difference = progress, on_difference
-        self._keys, self._documents_per_s = keys, documents_per_s
+        self._keys, self._documents_per_s, self._estimated = keys, documents_per_s, estimated_documents
         self._stopped = stopped or threading.Event()
         self._lock = threading.Lock()
         self._done = 0  # by _lock
+        self._is_behind = False  # what is unequal from now on would wait in vain
 
     def run(self, *, repair: bool = False) -> VerifyResult:
         """Compare everything, and with `repair` write what differs as the database has it."""
-        result, self._done = VerifyResult(), 0
+        result, self._done, self._is_behind = VerifyResult(), 0, False
+        self._check.require_source()
         total = self._index.count()
         with ExitStack() as opened:
-            source, stored = (opened.enter_context(DigestSpool(count_parts(total))) for _ in range(2))
+            source, stored = (
+                opened.enter_context(DigestSpool(count_parts(max(total, self._estimated)))) for _ in range(2)
+            )
             pool = opened.enter_context(ThreadPoolExecutor(2, "verify"))
             failed = threading.Event()
             sides = [
@@ -147,6 +152,9 @@ class IndexVerifier:
 
     def _settle(self, routings: Mapping[str, set[str | None]], result: VerifyResult, *, repair: bool) -> None:
         """Look at documents one by one, and add what is found to the result."""
+        if self._is_behind:
+            result.unsettled += len(routings)
+            return
         result.checked += len(routings)
         settled = self._check.settle(routings)
         for difference in settled.differences:
@@ -154,6 +162,7 @@ class IndexVerifier:
             if len(result.differences) < self.MOST_LISTED:
                 result.differences.append(difference)
             self._on_difference(difference)
+        self._is_behind = settled.is_behind
         result.unsettled += len(settled.unsettled)
         result.unsettled_reason = settled.reason or result.unsettled_reason
         if repair and settled.differences:

@@ -89,6 +89,13 @@ def describe_table(
     return SnapshotTable(schema, chosen, key, index, identity, int(rows or 0), int(size or 0), tuple(warnings))
 
 
+def estimate_rows(cursor: Any, name: TableName) -> int:
+    """Return how many rows a table has by the estimate of the server; 0 for one that is not there."""
+    cursor.execute(_TABLE, (name.schema, name.table))
+    _, _, rows, _ = cursor.fetchone() or (None, None, 0, None)
+    return int(rows or 0)
+
+
 def _choose_columns(schema: TableSchema, names: Sequence[str] | None) -> tuple[Column, ...]:
     """Return the columns to read, in the order of the table."""
     declared = schema.declared_columns

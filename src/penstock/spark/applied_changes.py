@@ -9,7 +9,7 @@ from pathlib import Path
 from penstock.client import FlightClient
 from penstock.coordinate.term_files import find_newest_checkpoint
 from penstock.errors import ConfigurationError
-from penstock.model import Position
+from penstock.model import LogRequirement, Position
 from penstock.spark.sync_state import SyncState
 
 _LOOK_S = 0.05
@@ -45,6 +45,10 @@ class StreamProgress:
         """Return where the log of the database ends now."""
         return self._client.source_end()
 
+    def find_requirement(self) -> LogRequirement:
+        """Return what a database must have executed to be the captured one, up to the end of its log."""
+        return find_requirement(self._client)
+
     def wait_applied(self, position: Position) -> str:
         """Wait until all changes before a position are applied; return why they are not, in time."""
         deadline = time.monotonic() + self._timeout_s
@@ -74,31 +78,45 @@ class StreamProgress:
         return True
 
 
-def open_sync_state(checkpoint: Path) -> SyncState:
-    """Return the state of the sync job of a checkpoint, in its newest term. Raises ConfigurationError for a folder that
-    no job has loaded an index with."""
+def find_requirement(client: FlightClient) -> LogRequirement:
+    """Return what a database must have executed to be the one that a server captures, up to the end of its log."""
+    end = client.source_end()
+    return LogRequirement.of_position(end, client.file_identity(end))
+
+
+def open_sync_state(checkpoint: Path, index: str) -> SyncState:
+    """Return the state of the sync job of a checkpoint, in its newest term. Raises ConfigurationError for a folder by
+    which this index was not loaded."""
     state = SyncState(find_newest_checkpoint(checkpoint))
-    if state.applied_to is None:
+    if index not in state.loaded:
         raise ConfigurationError(
-            f"{checkpoint} is not the checkpoint of a `penstock sync` that has loaded its index: name the folder that"
-            " sync has as --checkpoint, or leave the option out"
+            f"{checkpoint} is not the checkpoint of a `penstock sync` that has loaded index '{index}': name the folder"
+            " that sync has as --checkpoint, or leave the option out"
         )
     return state
 
 
-def read_applied_to(checkpoint: Path) -> Position | None:
-    """Return up to where the sync job of a checkpoint has applied the changes, in its newest term."""
-    return open_sync_state(checkpoint).applied_to
+def read_applied_to(checkpoint: Path, index: str) -> Position | None:
+    """Return up to where the sync job of a checkpoint has applied the changes to an index, in its newest term."""
+    return open_sync_state(checkpoint, index).applied_to
 
 
 class SettleTime:
     """Takes changes for applied after a time, where the checkpoint of sync is not at hand.
 
-    changes = SettleTime(client.source_end, settle_s=10)
+    changes = SettleTime(client, settle_s=10, stopped=stopped)
     """
 
-    def __init__(self, source_end: Callable[[], Position], *, settle_s: float, stopped: threading.Event) -> None:
-        self.source_end, self._settle_s, self._stopped = source_end, settle_s, stopped
+    def __init__(self, client: FlightClient, *, settle_s: float, stopped: threading.Event) -> None:
+        self._client, self._settle_s, self._stopped = client, settle_s, stopped
+
+    def source_end(self) -> Position:
+        """Return where the log of the database ends now."""
+        return self._client.source_end()
+
+    def find_requirement(self) -> LogRequirement:
+        """Return what a database must have executed to be the captured one, up to the end of its log."""
+        return find_requirement(self._client)
 
     def wait_applied(self, position: Position) -> str:  # noqa: ARG002 - it is old enough afterwards, whatever it is
         """Wait for as long as a change may take to reach the index."""

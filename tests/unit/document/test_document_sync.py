@@ -272,6 +272,16 @@ def test_a_changed_routing_is_a_delete_and_a_document() -> None:
     }
 
 
+@pytest.mark.parametrize(("before", "after"), [(None, ""), ("", None)])
+def test_an_empty_routing_is_none(before: str | None, after: str | None) -> None:
+    shop = MemorySync(graph_of(routing="number"))
+    shop.rows.insert("orders", (1, after, None), columns="(id, number, customer_id)")
+    shop.sync.apply_changes(batch(change(ORDERS, 10, order(1, number=before), order(1, number=after))))
+    shop.rows.close()
+    assert {name: version for name, (version, document) in shop.index.entries.items() if document} == {("1", None): 10}
+    assert len(shop.index.entries) == 1
+
+
 def test_ids_of_composite_keys_are_the_same_for_documents_and_deletes(shop: MemorySync) -> None:
     key, other = ("a:b", 1), ("%", 2)
     built = write_module.BuiltDocuments([key], ["a%3Ab:1"], pa.array(["{}"]), None)

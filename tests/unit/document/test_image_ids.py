@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.document.changes import read_image_key
-from penstock.document.document_id import document_id, key_text
+from penstock.document.document_id import document_id, routing_text
 from penstock.document.image_ids import read_key, write_ids, write_routings
 from penstock.document.sql_text import value_from_json
 from penstock.model import Column, TableName, WireType
@@ -82,6 +82,4 @@ def test_routings_are_the_texts_of_values(data: st.DataObject) -> None:
     images = pa.array([write_image({name: value}) for value in rows], pa.large_string())
     (member,) = find_json_members(images, np.arange(len(rows)), [name])
     expected = [value_from_json(column, value) for value in rows]
-    assert write_routings(column, member).to_pylist() == [
-        None if value is None else key_text(value) for value in expected
-    ]
+    assert write_routings(column, member).to_pylist() == [routing_text(value) for value in expected]

@@ -111,7 +111,7 @@ def test_a_filter_and_expressions_see_the_names_of_their_own_table_only() -> Non
     assert query.sql == (
         "SELECT STRAIGHT_JOIN p.`id`, c.`order_id`, c.`position`, c.`quantity`, c.`field twice`"
         " FROM `shop`.`orders` AS p JOIN (SELECT `order_id`, `position`, `product_id`, `quantity`,"
-        " CONVERT(CAST((quantity * 2) AS SIGNED) USING utf8mb4) AS `field twice`"
+        " CONVERT(CAST((quantity * 2) AS DECIMAL(65, 0)) USING utf8mb4) AS `field twice`"
         " FROM `shop`.`order_line` WHERE quantity > 0) AS c ON c.`order_id` = p.`id`"
         " WHERE p.`id` IN (7) ORDER BY c.`product_id` DESC, c.`position`, c.`order_id`, c.`position`"
     )

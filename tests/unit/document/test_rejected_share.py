@@ -40,3 +40,10 @@ def test_many_refused_among_many_more_stop_nothing(letters: DeadLetters) -> None
     outcome.record(dict.fromkeys(map(str, range(5000, 5000 + 2 * LEAST_REJECTED)), 7), [])
     outcome.record(*refusals(0, LEAST_REJECTED))
     assert letters.count("product") == LEAST_REJECTED
+
+
+def test_one_document_that_is_refused_again_and_again_stops_nothing(letters: DeadLetters) -> None:
+    outcome = DeadLetterOutcome("product", letters)
+    for version in range(3 * LEAST_REJECTED):
+        outcome.record({"7": version}, [Rejection("7", "no number", version, None, "{}")])
+    assert letters.count("product") == 1

@@ -16,13 +16,13 @@ from penstock.document.difference import DocumentState, describe_difference
 from penstock.document.difference_check import DifferenceCheck
 from penstock.document.digest_spool import DigestSpool, count_parts, digest_documents, find_unequal
 from penstock.document.key_range import KeyRange
-from penstock.errors import ConfigurationError
+from penstock.errors import ConfigurationError, TableAlteredError
 from penstock.model import Column, Position, WireType
 from penstock.search import STORED_DOCUMENTS
 
 DOCUMENTS = st.dictionaries(
     st.sampled_from([f"id{number}" for number in range(12)]),
-    st.tuples(st.sampled_from(['{"a":1}', '{"a":2}', "{}"]), st.sampled_from([None, "", "r"])),
+    st.tuples(st.sampled_from(['{"a":1}', '{"a":2}', "{}"]), st.sampled_from([None, "q", "r"])),
 )
 
 
@@ -81,6 +81,7 @@ class Scene:
     stored: tuple[str, int] | None
     script: list[Any] = field(default_factory=list[Any])
     waits: int = 0
+    requirement: None = None
 
     graph: Any = field(
         default_factory=lambda: SimpleNamespace(root=SimpleNamespace(key=(Column("id", WireType.LONG),)))
@@ -106,6 +107,9 @@ class Scene:
     def source_end(self) -> Position:
         return Position("binlog.000001", 4)
 
+    def find_requirement(self) -> None:
+        return None
+
     def wait_applied(self, _position: Position) -> str:
         if self.waits < len(self.script):
             for name, value in self.script[self.waits].items():
@@ -113,9 +117,9 @@ class Scene:
         self.waits += 1
         return ""
 
-    def settle(self) -> Any:
+    def settle(self, name: str = "7") -> Any:
         scene: Any = self
-        return DifferenceCheck(scene, scene, scene, scene, pause=lambda _: None).settle({"7": set()})
+        return DifferenceCheck(scene, scene, scene, scene, pause=lambda _: None).settle({name: set()})
 
 
 @pytest.mark.parametrize(
@@ -127,6 +131,22 @@ def test_what_stays_unequal_is_a_difference(source: str | None, stored: tuple[st
     (difference,) = scene.settle().differences
     assert difference.kind == kind
     assert scene.waits == 3
+
+
+@pytest.mark.parametrize("name", ["007", "+7", " 7", "7_0", "٧", "seven", "7:1"])
+def test_an_id_that_no_row_can_have_is_extra_whatever_number_it_looks_like(name: str) -> None:
+    (difference,) = Scene("A", ("A", 5)).settle(name).differences
+    assert (difference.id, difference.kind) == (name, "extra")
+
+
+def test_tables_that_were_altered_leave_no_verdict() -> None:
+    def refuse() -> None:
+        raise TableAlteredError("altered")
+
+    scene: Any = Scene("A", None)
+    check = DifferenceCheck(scene, scene, scene, scene, require_current=refuse, pause=lambda _: None)
+    with pytest.raises(TableAlteredError):
+        check.settle({"7": set()})
 
 
 @pytest.mark.parametrize(
