@@ -1,6 +1,7 @@
 """Capture has failed over to the standby, while documents are still read from the old primary, which lives on: what it
 does not have is waited for, and no older state is written."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -8,11 +9,15 @@ from typing import Any
 
 import pytest
 
+from penstock.client import FlightClient
 from penstock.config import InstanceSettings
-from penstock.document import DOCUMENT_DECODING, DocumentSpec
+from penstock.document import DOCUMENT_DECODING, DocumentBuilder, DocumentSpec
+from penstock.document.difference_check import DifferenceCheck
+from penstock.document.verify import IndexVerifier
 from penstock.errors import SourceBehindError
 from penstock.model import GtidSet, LogRequirement, Position
 from penstock.snapshot.source_rows import SourceRows
+from penstock.spark.applied_changes import SettleTime
 from penstock.testing import DatabaseServer
 from tests.support.capture import end_of, execute, poll, source_of
 from tests.support.document_stream import DocumentStream, open_stream
@@ -76,6 +81,18 @@ def execute_as(server: DatabaseServer, other: DatabaseServer, kind: str, stateme
         execute(server, f"SET gtid_next = '{row[0]}:{number}'", statement)
 
 
+def repair_from(server: DatabaseServer, stream: DocumentStream) -> None:
+    """Verify an index against a database, and repair what differs."""
+    with (
+        closing(FlightClient(stream.address)) as client,
+        closing(SourceRows(source_of(server), DOCUMENT_DECODING)) as rows,
+    ):
+        builder = DocumentBuilder(stream.sync.graph, rows)
+        changes = SettleTime(client, settle_s=0.0, stopped=threading.Event())
+        check = DifferenceCheck(builder, rows, stream.index, changes)
+        IndexVerifier(builder, stream.index, check).run(repair=True)
+
+
 @pytest.mark.mariadb
 @pytest.mark.mysql80
 @pytest.mark.parametrize("kind", ["mariadb", pytest.param("mysql80", marks=pytest.mark.campaign)])
@@ -87,6 +104,8 @@ def test_states_of_an_old_primary_are_never_written(private_server: Servers, kin
         for _ in range(2):
             with pytest.raises(SourceBehindError, match=rf":{first.port} does not have the transactions .* start sync"):
                 stream.follow()
+        with pytest.raises(SourceBehindError):
+            repair_from(first, stream)
         assert stream.documents()["1"] == OLD
         execute_as(first, second, kind, CHANGE)
         stream.follow()
