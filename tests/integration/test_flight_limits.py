@@ -45,6 +45,8 @@ def refusal_of(error: Any) -> tuple[str, str]:
         ("latest", {"start": POSITION | {"gtids": 7}, "max_bytes": 1}),
         ("latest", {"start": POSITION | {"file": ["x"]}, "max_bytes": 1}),
         ("latest", {"start": "binlog.000001:-4", "max_bytes": 1}),
+        ("latest", {"start": POSITION, "acked": POSITION | {"offset": -1}, "max_bytes": 1}),
+        ("latest", {"start": POSITION, "acked": 7, "max_bytes": 1}),
         ("latest", {"start": POSITION, "max_bytes": -1}),
         ("latest", {"start": POSITION, "max_bytes": 0}),
         ("latest", {"start": POSITION, "max_bytes": HUGE}),

@@ -43,7 +43,7 @@ def test_planning_ends_within_its_bound_or_goes_to_another_server(
     tables = ReadOptions.of({"server": servers, **options}).tables
     reader = spark.readStream.format("penstock").options(server=server_processes[0].url, **options)
     calls: dict[str, Callable[[], Any]] = {
-        "plan": lambda: log.plan_batch(start, 100),
+        "plan": lambda: log.plan_batch(start, 100, start),
         "position": lambda: log.resolve("earliest"),
         "parts": lambda: log.tickets(start, end),
         "columns": lambda: log.client.describe_tables(tables),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
     from penstock.binlog.events.block import Block
 
 _BYTES_PER_CALL = 256 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class BatchEnd:
+    """The end of a batch, as the server has planned it."""
+
+    position: Position
+    has_rows: bool  # False when it is known to have no rows of the tables that are counted
+    is_store_full: bool = False  # capture waits until readers have acked something
 
 
 class FlightClient:
@@ -83,19 +93,23 @@ class FlightClient:
 
     def find_batch_end(self, start: Position, max_bytes: int, wait_ms: int, **limit: Any) -> Position:
         """Return where a batch from `start` should end; `start` itself if nothing came within `wait_ms`."""
-        return self.plan_batch(start, max_bytes, wait_ms, **limit)[0]
+        return self.plan_batch(start, max_bytes, wait_ms, **limit).position
 
-    def plan_batch(self, start: Position, max_bytes: int, wait_ms: int, **limit: Any) -> tuple[Position, bool]:
+    def plan_batch(
+        self, start: Position, max_bytes: int, wait_ms: int, acked: Position | None = None, **limit: Any
+    ) -> BatchEnd:
         """Return where a batch from `start` should end, and whether it may have rows of the tables that are counted; it
         ends at `start` if nothing came within `wait_ms`.
 
-        It also tells the server that everything before `start` is done. `limit` may have `max_rows` with `tables` or a
-        `filter` of what is counted, `rows_per_update`, and `statements` if these count as rows, too; and a `reader`,
-        for which the server keeps a cursor of its own.
+        It also tells the server that everything before `acked` is done: before `start`, where it is left out. `limit`
+        may have `max_rows` with `tables` or a `filter` of what is counted, `rows_per_update`, and `statements` if these
+        count as rows, too; and a `reader`, for which the server keeps a cursor of its own.
         """
+        if acked is not None:
+            limit["acked"] = acked.to_json()
         answer = self._call_action("latest", start=start.to_json(), max_bytes=max_bytes, wait_ms=wait_ms, **limit)
         plan = json.loads(answer[0])
-        return Position.from_json(plan["end"]), plan["has_rows"]
+        return BatchEnd(Position.from_json(plan["end"]), plan["has_rows"], plan.get("is_store_full", False))
 
     def ack(self, end: Position, reader: str = "") -> None:
         """Tell the server that everything before `end` is done, for one reader."""

@@ -68,12 +68,12 @@ class StreamProgress:
         if known != applied:
             empty_to = applied
         while empty_to < position:
-            end, has_rows = self._client.plan_batch(
+            end = self._client.plan_batch(
                 empty_to, _PLAN_BYTES, 0, filter=self._tables, statements=True, reader=self._reader
             )
-            if has_rows or end <= empty_to:
+            if end.has_rows or end.position <= empty_to:
                 return False
-            empty_to = end
+            empty_to = end.position
             self._empty_to = applied, empty_to
         return True
 

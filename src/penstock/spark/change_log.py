@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from penstock.client import EmbeddedSource, FlightClient, ServerAddress
+from penstock.client.flight import BatchEnd
 from penstock.errors import (
     ConfigurationError,
     IncompatibleColumnError,
@@ -111,13 +112,13 @@ class ChangeLog:
 
     def end_after(self, start: Position, wait_ms: int) -> Position:
         """Return where a batch from `start` should end; `start` itself when nothing came in time."""
-        return self.plan_batch(start, wait_ms)[0]
+        return self.plan_batch(start, wait_ms, start).position
 
-    def plan_batch(self, start: Position, wait_ms: int) -> tuple[Position, bool]:
+    def plan_batch(self, start: Position, wait_ms: int, acked: Position) -> BatchEnd:
         """Return where a batch from `start` should end, and whether it may have rows for the query; it ends at `start`
-        when nothing came in time."""
+        when nothing came in time. The server may free what lies before `acked`."""
         limit = {**self._options.limit, "reader": self._reader}
-        return self.client.plan_batch(start, self._options.max_bytes, wait_ms, **limit)
+        return self.client.plan_batch(start, self._options.max_bytes, wait_ms, acked, **limit)
 
     def end_before(self, start: Position, last: Position) -> Position:
         """Return where a batch from `start` should end, not after `last`, which the source's log has reached.

@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 _CHUNK_ROWS = 100_000
 _MOST_CHUNKS = 8  # in one batch
 _MOST_ROWS = _CHUNK_ROWS * _MOST_CHUNKS
+_FAR_BYTES = 16 << 20  # of the log that other tables have filled: a store in memory has room for 64 MiB by default
 _LOW_LATENCY_ROWS = 20_000  # of a chunk that is read in the driver
 _REQUESTS_S = 1.0  # how often the server is asked whether tables are to be read again
 _PAUSE_S = 0.02  # between two looks at what others write
@@ -162,23 +163,28 @@ class BatchPlanner:
     def _find_end(self, start: Position) -> Position:
         """Return where a batch from `start` ends; `start` itself when nothing came for the tables of the query.
 
-        What others write makes no batch, until it is so much that a batch without rows brings the checkpoint forward.
+        What others write makes no batch, until it is so much that a batch without rows brings the checkpoint forward,
+        or the store is full of it. Until then nothing behind `start` is acked: it is a part of the coming batch.
         """
         deadline = time.monotonic() + self._options.poll_ms / 1000
         begin = self._scanned[1] if self._scanned is not None and self._scanned[0] == start else start
         while True:
             wait_ms = max(0, int((deadline - time.monotonic()) * 1000))
-            end, has_rows = self.log.plan_batch(begin, wait_ms)
-            if end == begin:
+            plan = self.log.plan_batch(begin, wait_ms, start)
+            end = plan.position
+            if end == begin and not plan.is_store_full:
                 return start
-            is_far = end.file != start.file or end.offset - start.offset > self._options.max_bytes
-            if has_rows or is_far:
+            if plan.has_rows or plan.is_store_full or self._is_far(start, end):
                 self._scanned = None
                 return end
             begin, self._scanned = end, (start, end)
             if time.monotonic() > deadline:
                 return start
             time.sleep(_PAUSE_S)
+
+    def _is_far(self, start: Position, end: Position) -> bool:
+        """Return whether a range without rows for the query is so large that it is worth a batch."""
+        return end.file != start.file or end.offset - start.offset > min(self._options.max_bytes, _FAR_BYTES)
 
     def stop_at_present_end(self) -> None:
         """Let no batch go past the end that the source's log has now, captured or not."""

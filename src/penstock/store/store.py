@@ -357,6 +357,12 @@ class EventStore:
             return min(boundaries, default=self._index.origin.position)
 
     @property
+    def is_full(self) -> bool:
+        """Return whether capture waits for room in the store."""
+        with self._lock:
+            return self._registry.is_full
+
+    @property
     def why_full(self) -> str:
         """The reason why capture waits while the store is full: a client, or the disk."""
         with self._lock:

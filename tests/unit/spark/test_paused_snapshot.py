@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from penstock.client.flight import BatchEnd
 from penstock.model import Position
 from penstock.spark.options import ReadOptions
 from penstock.spark.stream_reader import BatchPlanner
@@ -41,8 +42,8 @@ class _PausedLog:
     def source_end(self) -> Position:
         return _END
 
-    def plan_batch(self, start: Position, _: int) -> tuple[Position, bool]:
-        return start, False
+    def plan_batch(self, start: Position, _: int, __: Position) -> BatchEnd:
+        return BatchEnd(start, has_rows=False)
 
     def keep_cursor(self) -> None:
         pass

@@ -67,20 +67,21 @@ def _find_oldest_position(instance: Instance, arguments: Arguments) -> Results: 
 
 
 def _plan_batch_end(instance: Instance, arguments: Arguments) -> Results:
-    """Return the position where a batch from `start` should end, and release what lies before `start`. Spark plans its
-    micro-batches with this."""
+    """Return the position where a batch from `start` should end, and release what lies before `acked`, which is `start`
+    unless the caller has already looked at a part of its batch. Spark plans its micro-batches with this."""
     wait_ms = min(read_number(arguments, "wait_ms", 0), _MAX_WAIT_MS)
     max_bytes = read_number(arguments, "max_bytes", least=1)
     max_rows = read_number(arguments, "max_rows", least=1) if arguments.get("max_rows") is not None else None
     per_update = read_number(arguments, "rows_per_update", 2, least=1)
     request = FlightRequest.from_json({key: arguments[key] for key in ("tables", "filter") if key in arguments})
     start = resolve_position(arguments.get("start"), instance)
+    acked = resolve_position(arguments["acked"], instance) if arguments.get("acked") is not None else start
     reader = _read_reader(arguments)
-    instance.ack(start, reader)
+    instance.ack(min(acked, start), reader)
     counts_statements = arguments.get("statements") is True
     limit = BatchLimit(max_bytes, max_rows, per_update, request.table_predicate, counts_statements)
     plan = instance.plan_batch(start, limit, wait_ms / 1000, reader)
-    yield _json({"end": plan.end.to_json(), "has_rows": plan.has_rows})
+    yield _json({"end": plan.end.to_json(), "has_rows": plan.has_rows, "is_store_full": instance.store.is_full})
 
 
 def _plan_chunks(instance: Instance, arguments: Arguments) -> Results:
@@ -250,7 +251,7 @@ ACTIONS: dict[str, tuple[Callable[[Instance, Arguments], Results], str]] = {
     "rollback": (_roll_back_client, "{destination, client}: redeliver what was not acked"),
     "latest": (
         _plan_batch_end,
-        "{destination, start, max_bytes, max_rows, tables, filter, statements, wait_ms, reader}: plan a batch",
+        "{destination, start, acked, max_bytes, max_rows, tables, filter, statements, wait_ms, reader}: plan a batch",
     ),
     "resolve": (
         _resolve_start,
