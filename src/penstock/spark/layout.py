@@ -16,7 +16,7 @@ from penstock.model import Position, TableName
 from penstock.model.table_rules import TableRules
 from penstock.spark.generic_layout import GenericLayout
 from penstock.spark.options import ReadOptions
-from penstock.spark.types import for_spark
+from penstock.spark.types import cast_for_spark, for_spark
 
 if TYPE_CHECKING:
     from penstock.binlog.events.block import Block
@@ -117,5 +117,7 @@ class TableLayout:
             yield from parts
 
     def _cast(self, changes: pa.RecordBatch) -> pa.RecordBatch:
-        arrays = [column.cast(field.type) for column, field in zip(changes.columns, self.schema, strict=True)]
+        arrays = [
+            cast_for_spark(column, field.type) for column, field in zip(changes.columns, self.schema, strict=True)
+        ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)

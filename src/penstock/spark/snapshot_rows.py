@@ -9,6 +9,7 @@ from penstock.errors import SchemaError
 from penstock.model import Position, TableName
 from penstock.model.sequence import Sequence as LogSequence
 from penstock.spark.struct_rows import rows_per_batch
+from penstock.spark.types import cast_for_spark
 
 _KIND = "snapshot"
 
@@ -45,7 +46,7 @@ def _cast(table: TableName, rows: pa.RecordBatch, name: str, kind: pa.DataType) 
     """Return a column of rows in the type that the query has for it."""
     column = rows.column(rows.schema.get_field_index(name))
     try:
-        return column if column.type == kind else column.cast(kind)
+        return cast_for_spark(column, kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaError(
             f"column {name} of {table} is {column.type} now, and the query was started with {kind}: the table was"

@@ -16,7 +16,7 @@ from penstock.snapshot.reader import ChunkReader, ChunkRows
 from penstock.snapshot.table import SnapshotTable
 from penstock.snapshot.table_snapshot import SnapshotOptions, TableSnapshot
 from penstock.spark.snapshot_options import SNAPSHOT_OPTIONS, SnapshotReadOptions
-from penstock.spark.types import for_spark, spark_schema
+from penstock.spark.types import cast_for_spark, for_spark, spark_schema
 from penstock.spark.worker_heap import freeze_loaded_objects
 
 log = logging.getLogger(__name__)
@@ -120,7 +120,7 @@ class SnapshotBatchReader(spark.DataSourceReader):
     def _convert(self, rows: ChunkRows, fields: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a chunk in Spark's types, with their position if it was asked for."""
         for batch in rows.batches:
-            arrays = [column.cast(field.type) for column, field in zip(batch.columns, fields, strict=False)]
+            arrays = [cast_for_spark(column, field.type) for column, field in zip(batch.columns, fields, strict=False)]
             if self._options.includes_position:
                 arrays += _repeat_position(rows, batch.num_rows)
             yield pa.RecordBatch.from_arrays(arrays, schema=fields)

@@ -19,6 +19,7 @@ from penstock.binlog.rows.changes import decode_changes_at
 from penstock.binlog.rows.fields import CHANGE_FIELDS, with_declared
 from penstock.binlog.values.column import DecodeOptions
 from penstock.model import TableName
+from penstock.spark.types import cast_for_spark
 
 if TYPE_CHECKING:
     from penstock.spark.delivered_rows import DeliveredRows
@@ -101,7 +102,7 @@ def _change_columns(changes: list[tuple[int, pa.RecordBatch]], schema: pa.Schema
     count = len(CHANGE_FIELDS)
     columns = zip(*(batch.columns[-count:] for _, batch in changes), strict=True)
     types = schema.types[-count:]
-    return [_cast(pa.concat_arrays(list(arrays)), kind) for arrays, kind in zip(columns, types, strict=True)]
+    return [cast_for_spark(pa.concat_arrays(list(arrays)), kind) for arrays, kind in zip(columns, types, strict=True)]
 
 
 def _order(change_columns: list[pa.Array]) -> NDArray[np.int64]:
@@ -120,7 +121,8 @@ def _structs(
         kinds = schema.field(1 + number).type
         targets = [kinds.field(at) for at in range(kinds.num_fields)]
         arrays = [
-            _cast(array, field.type) for array, field in zip(batch.columns[: columns[number]], targets, strict=True)
+            cast_for_spark(array, field.type)
+            for array, field in zip(batch.columns[: columns[number]], targets, strict=True)
         ]
         structs.setdefault(number, (begin, []))[1].append(pa.StructArray.from_arrays(arrays, fields=targets))
         begin += batch.num_rows
@@ -155,10 +157,6 @@ def _take(columns: list[pa.Array], indexes: NDArray[np.int64]) -> list[pa.Array]
         return [column.slice(first, indexes.size) for column in columns]
     which = to_arrow_numbers(indexes)
     return [column.take(which) for column in columns]
-
-
-def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    return array if array.type == kind else array.cast(kind)
 
 
 @lru_cache(maxsize=16)

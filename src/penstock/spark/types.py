@@ -1,7 +1,7 @@
 """Arrow types of the decoder → Arrow types that Spark has.
 
 Spark has no unsigned integers and no decimals beyond 38 digits: an unsigned integer becomes the next wider signed
-one (64 bits: decimal(20,0)), a longer decimal its text.
+one (64 bits: decimal(20,0)), a longer decimal its text, the same as everywhere else.
 """
 
 import pyarrow as pa
@@ -29,6 +29,18 @@ def _type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(field.name, _type(field.type)) for field in kind])
     return _WIDER.get(kind, kind)
+
+
+def cast_for_spark(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return an array in the type that Spark has for it. The text of a decimal has all digits of its fraction: Arrow
+    would write small ones with an exponent."""
+    if array.type == kind:
+        return array
+    if pa.types.is_decimal(array.type) and pa.types.is_string(kind):
+        from penstock.render.text import write_decimals  # noqa: PLC0415 - brings kernels, which planning does without
+
+        array = write_decimals(array)
+    return array.cast(kind)
 
 
 def spark_schema(fields: pa.Schema) -> StructType:

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from penstock.binlog.events.file import LogFile
 from penstock.binlog.rows.changes import decode_changes
 from penstock.binlog.rows.fields import arrow_fields_of_table
-from penstock.model import Column, TableName, TableSchema, WireType
+from penstock.model import Column, Position, TableName, TableSchema, WireType
 from penstock.spark import struct_rows
 from penstock.spark.change_log import ChangeLog
 from penstock.spark.layout import TableLayout
@@ -31,6 +32,7 @@ COUNT = table_of("count", Column("many", WireType.LONGLONG, unsigned=True))
 OTHER = table_of("other")
 QUIET = table_of("quiet", Column("note", WireType.VARCHAR, size=200, charset="utf8mb4"))
 TABLES = (ITEM, COUNT, QUIET)
+LONG_DECIMAL = table_of("long_decimal", Column("n", WireType.NEWDECIMAL, precision=65, scale=30))
 
 
 def layout_of(tables: Sequence[TableSchema]) -> TableLayout:
@@ -43,7 +45,7 @@ def layout_of(tables: Sequence[TableSchema]) -> TableLayout:
 def written(folder: Path, *transactions: Sequence[tuple[int, TableSchema, Sequence[Any]]]) -> Path:
     """A log file: transactions of (change, table, images)."""
     log = LogWriter().open()
-    ids = {table.name: number for number, table in enumerate((ITEM, COUNT, OTHER, QUIET), 7)}
+    ids = {table.name: number for number, table in enumerate((ITEM, COUNT, OTHER, QUIET, LONG_DECIMAL), 7)}
     for changes in transactions:
         log.begin()
         for change, table, images in changes:
@@ -147,6 +149,22 @@ def test_a_hundred_tables_make_batches_of_a_bounded_size(tmp_path: Path) -> None
     for row in rows_of(batches)[::97]:
         own = row[row["_table"].removeprefix("shop.")]
         assert own == {"id": row["_row"] & 0xFFFF_FFFF} | {f"c{i}": i for i in range(20)}
+
+
+@pytest.mark.parametrize("option", ["table", "tables"])
+def test_a_decimal_that_spark_has_no_type_for_is_the_same_text_in_every_shape(tmp_path: Path, option: str) -> None:
+    """In changes and in the rows of a snapshot; never with an exponent."""
+    texts = [f"0.{'0' * 30}", f"-0.{'0' * 29}1", f"1.5{'0' * 29}"]
+    name, values = LONG_DECIMAL.name, [Decimal(text) for text in texts]
+    fields = arrow_fields_of_table(LONG_DECIMAL)
+    layout = TableLayout(ReadOptions.of({"server": "127.0.0.1:1", option: str(name)}), {name: fields})
+    path = written(tmp_path, [(INSERT, LONG_DECIMAL, [[number, value] for number, value in enumerate(values)])])
+    snapshot = pa.RecordBatch.from_arrays(
+        [pa.array(range(3), pa.int32()), pa.array(values, fields.field("n").type)], schema=fields
+    )
+    for batches in (batches_of(path, layout), layout.snapshot_batches(name, snapshot, Position("binlog.000001", 4))):
+        rows = rows_of(list(batches))
+        assert [row["n"] if option == "table" else row["long_decimal"]["n"] for row in rows] == texts
 
 
 def test_a_block_without_changes_of_these_tables_gives_nothing(tmp_path: Path) -> None:

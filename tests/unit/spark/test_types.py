@@ -1,6 +1,6 @@
 """Every type that the decoder gives has a type of Spark that holds all of its values, and Spark takes batches of it."""
 
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import pyarrow as pa
 import pytest
@@ -12,7 +12,7 @@ from penstock.binlog.rows.fields import CHANGE_FIELDS, arrow_fields_of_table
 from penstock.binlog.values.column import DecodeOptions
 from penstock.errors import PenstockError
 from penstock.model import TableSchema
-from penstock.spark.types import for_spark, spark_schema
+from penstock.spark.types import cast_for_spark, for_spark, spark_schema
 from tests.twins.strategy import examples, tables
 
 
@@ -40,7 +40,20 @@ def test_a_decimal_beyond_38_digits_becomes_its_text() -> None:
     assert only(pa.decimal128(38, 30)) == pa.decimal128(38, 30)
     assert only(pa.decimal256(65, 30)) == pa.string()
     value = Decimal("12345678901234567890123456789012345.678901234567890123456789012345")
-    assert pa.array([value], pa.decimal256(65, 30)).cast(pa.string()).to_pylist() == [str(value)]
+    assert cast_for_spark(pa.array([value], pa.decimal256(65, 30)), pa.string()).to_pylist() == [str(value)]
+
+
+@pytest.mark.parametrize("scale", [0, 1, 18, 30])
+@given(st.data())
+@examples(60)
+def test_the_text_of_a_decimal_has_all_digits_and_no_exponent(scale: int, data: st.DataObject) -> None:
+    numbers = st.integers(1 - 10**65, 10**65 - 1) | st.integers(-(10**4), 10**4) | st.none()
+    numbers = data.draw(st.lists(numbers, max_size=8))
+    values = [None if number is None else Decimal(number).scaleb(-scale, Context(prec=65)) for number in numbers]
+    texts = [None if value is None else f"{value:f}" for value in values]
+    array = pa.array(values, pa.decimal256(65, scale))
+    assert cast_for_spark(array, pa.string()).to_pylist() == texts
+    assert cast_for_spark(array[1:], pa.string()).to_pylist() == texts[1:]
 
 
 def test_other_types_stay_as_they_are() -> None:
