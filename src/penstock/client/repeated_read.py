@@ -2,7 +2,7 @@
 
 A part gives the same changes in the same order as often as it is read, but not in the same blocks, nor with the same
 events between them: after a break it is read from its start again, and events up to the last one that came before the
-break are left out.
+break are left out. Opening a stream is retried by the link: where that has failed, the time for retries is over.
 """
 
 import logging
@@ -44,10 +44,10 @@ class ResumedRead:
     def next_chunk(self) -> Any:
         """Return the next chunk of the stream, or None at its end."""
         while True:
+            if self._stream is None:
+                self._stream = self._link.open_stream(self._ticket)
+                self._is_behind, self._skipped = self._last is not None, 0
             try:
-                if self._stream is None:
-                    self._stream = self._link.open_stream(self._ticket)
-                    self._is_behind, self._skipped = self._last is not None, 0
                 return self._stream.read_chunk()
             except StopIteration:
                 return None
@@ -104,8 +104,8 @@ def read_whole(link: ServerLink, ticket: bytes) -> list[Any]:
     timer: RetryTimer | None = None
     while True:
         batches: list[Any] = []
+        stream = link.open_stream(ticket)
         try:
-            stream = link.open_stream(ticket)
             while True:
                 batch = stream.read_chunk().data
                 if batch.num_rows:

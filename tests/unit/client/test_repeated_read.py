@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.file import LogFile
-from penstock.client.repeated_read import ResumedRead
+from penstock.client.repeated_read import ResumedRead, read_whole
 from penstock.errors import ProtocolError, ServerUnavailableError
 from tests.twins.event import MAGIC
 from tests.twins.log import LogWriter
@@ -113,6 +113,34 @@ def test_a_part_of_another_epoch_is_not_joined(tmp_path: Path) -> None:
     )
     with pytest.raises(ProtocolError, match="the source was switched"):
         read(BrokenLink([block], [other]))
+
+
+class LostLink:
+    """A link to a server that never answers: it retries by itself, and gives up a little before its timeout because the
+    next delay would be too long."""
+
+    destination = "shop"
+    retry_timeout_s = 30.0
+
+    def __init__(self, *streams: BrokenStream) -> None:
+        self._streams = list(streams)
+        self.openings = 0
+
+    def open_stream(self, ticket: bytes) -> BrokenStream:
+        del ticket
+        self.openings += 1
+        if self._streams:
+            return self._streams.pop(0)
+        raise ServerUnavailableError("nobody answers")
+
+
+@pytest.mark.parametrize("breaks", [0, 1], ids=["at its first opening", "after a break"])
+@pytest.mark.parametrize("form", ["part", "whole"])
+def test_a_server_that_never_answers_is_waited_for_once(breaks: int, form: str) -> None:
+    link: Any = LostLink(*(BrokenStream([], breaks=True) for _ in range(breaks)))
+    with pytest.raises(ServerUnavailableError, match="nobody answers"):
+        ResumedRead(link, b"").next_chunk() if form == "part" else read_whole(link, b"")
+    assert link.openings == breaks + 1
 
 
 def test_a_part_that_always_breaks_at_the_same_event_is_given_up(tmp_path: Path) -> None:
