@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Iterator
 
 import pyarrow.flight as fl
 import pytest
@@ -39,6 +40,49 @@ def test_an_error_of_penstock_reaches_the_client_with_its_class_and_is_not_logge
         raise error
     assert json.loads(raised.value.extra_info) == {"error": type(error).__name__, "message": str(error)}
     assert not caplog.records
+
+
+class _RefusingServer(fl.FlightServerBase):
+    """Refuses every action with the text that it is given."""
+
+    def do_action(self, context: fl.ServerCallContext, action: fl.Action) -> Iterator[fl.Result]:
+        del context
+        with translate_errors(FlightCall("do_action", "here")):
+            raise PositionLostError(action.body.to_pybytes().decode())
+        yield fl.Result(b"")
+
+
+def refuse(text: str) -> str:
+    """Return the text of a refusal as it reaches a client."""
+    with _RefusingServer("grpc://127.0.0.1:0") as server, fl.connect(f"grpc://127.0.0.1:{server.port}") as client:
+        with pytest.raises(fl.FlightServerError) as refused:
+            list(client.do_action(fl.Action("refuse", text.encode())))
+        refusal = json.loads(refused.value.extra_info)
+        assert refusal["error"] == "PositionLostError"
+        assert refusal["message"] in str(refused.value)
+        return refusal["message"]
+
+
+def gtids(count: int) -> str:
+    return ",".join(f"3e11fa47-71ca-11e1-9e33-c80aa94{number:05}:1-{10**9 + number}" for number in range(count))
+
+
+def test_a_position_of_many_gtids_reaches_the_client_as_a_whole() -> None:
+    text = f"it is lost: begin with startingPosition gtid:{gtids(40)}"
+    assert len(text) > 2000
+    assert refuse(text) == text
+
+
+@pytest.mark.parametrize("letter", ["a", "%", "ä", "€", "𝄞", '"'])
+def test_a_text_that_is_too_long_for_a_client_is_cut_between_words_and_says_so(letter: str) -> None:
+    """A part of a GTID set would be a valid position, and an earlier one."""
+    told = refuse(f"table {letter * 100} is lost: begin with startingPosition gtid:{gtids(2000)} {letter * 9000}")
+    assert told == f"table {letter * 100} is lost: begin with startingPosition … (the rest is left out)"
+    words = " ".join([letter] * 9000)
+    told = refuse(words)
+    assert told.endswith(f" {letter} … (the rest is left out)")
+    assert words.startswith(told.removesuffix(" … (the rest is left out)"))
+    assert len(told) > 400
 
 
 def test_keys_of_rows_are_not_logged() -> None:
