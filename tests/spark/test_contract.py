@@ -1,6 +1,7 @@
 """What every supported pyspark must do with `format("penstock")`; `make compatibility` runs it on the others, too."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -37,6 +38,30 @@ def test_a_stream_is_typed_and_resumes_from_its_checkpoint(
         ("delete", 2, "first"),
         ("insert", 7, "last"),
     ]
+
+
+@pytest.mark.parametrize("mode", [{}, {"lowLatency": "true"}], ids=["partitions", "low latency"])
+def test_a_query_resumes_far_behind_its_start(
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, shop: str, tmp_path: Path, mode: dict[str, str]
+) -> None:
+    """Its last batch is committed, and more than a batch lies between its start and its checkpoint."""
+    table, start = f"{shop}.owner", str(served.instances["default"].store.latest)
+    options = {"table": table, "startingPosition": start, "maxRowsPerTrigger": "2", **mode}
+    execute(mariadb, *(f"INSERT INTO {table} VALUES ({i}, 'x')" for i in range(10)))
+    got = Collected()
+    for count in (10, 13):
+        query = run(stream(spark, served, **options), got, tmp_path)
+
+        def is_over(query: Any = query, count: int = count) -> bool:
+            return len(got.rows) >= count or query.exception() is not None
+
+        assert poll(is_over, 90), query.exception()
+        assert query.exception() is None
+        last = max(int(path.name) for path in (tmp_path / "offsets").glob("[0-9]*"))
+        assert poll(lambda last=last: (tmp_path / "commits" / str(last)).exists(), 90)
+        query.stop()
+        execute(mariadb, *(f"INSERT INTO {table} VALUES ({count + i}, 'y')" for i in range(3)))
+    assert [row["id"] for row in got.rows] == list(range(13))
 
 
 def test_available_now_ends_with_all_rows(
