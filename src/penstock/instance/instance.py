@@ -28,7 +28,7 @@ from penstock.instance.range_reader import RangeReader, forget_idle_readers
 from penstock.model import Position, TableName, TableSchema
 from penstock.model.start_point import StartWord, parse_start
 from penstock.schema import read_live_schema
-from penstock.schema.live import logs_column_names
+from penstock.schema.live import check_letter_case, logs_column_names
 from penstock.source import connect
 from penstock.source.connection import translate_errors
 from penstock.store import EventStore
@@ -217,6 +217,7 @@ class Instance:
         if isinstance(source, DirectorySettings):
             return [self.components.tables.describe(table) for table in tables]
         with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
+            check_letter_case(cursor, tables)
             has_labels = logs_column_names(cursor)
             schemas = [read_live_schema(cursor, table) for table in tables]
             return schemas if has_labels else [schema.with_exact_labels() for schema in schemas]

@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.errors import SchemaError
 from penstock.model import Column, TableName, TableSchema, WireType
+from penstock.schema.shape import fold
 
 _TYPES = {
     "tinyint": WireType.TINY, "smallint": WireType.SHORT, "mediumint": WireType.INT24, "int": WireType.LONG,
@@ -35,6 +36,22 @@ def logs_column_names(cursor: Any) -> bool:
     """Return whether a server writes the names of columns and labels into its log (binlog_row_metadata=FULL)."""
     cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
     return "FULL" in (cursor.fetchone() or ())
+
+
+def check_letter_case(cursor: Any, tables: Sequence[TableName]) -> None:
+    """Raise SchemaError for a table that is written in other letters than the log has: a server with
+    lower_case_table_names=1 finds it, but its changes come under the name in lower case."""
+    if all(_in_lower_case(table) == table for table in tables):
+        return
+    cursor.execute("SELECT @@GLOBAL.lower_case_table_names")
+    ((case,),) = cursor.fetchall()
+    for table in tables:
+        if int(case) == 1 and (logged := _in_lower_case(table)) != table:
+            raise SchemaError(f"the source has {table} as {logged} (lower_case_table_names=1): write it in lower case")
+
+
+def _in_lower_case(table: TableName) -> TableName:
+    return TableName(fold(table.schema), fold(table.table))
 
 
 def read_live_schema(cursor: Any, table: TableName) -> TableSchema:
