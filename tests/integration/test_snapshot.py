@@ -298,6 +298,41 @@ def test_a_table_that_is_changed_meanwhile_is_an_error(
         list(snapshot)
 
 
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("MODIFY note VARCHAR(20) CHARACTER SET utf8mb4", "column note of .* altered meanwhile"),
+        ("MODIFY kind ENUM('b', 'a')", "column kind of .* altered meanwhile"),
+        ("MODIFY amount INT UNSIGNED", "column amount of .* altered meanwhile"),
+        ("MODIFY day DATETIME", "column day of .* altered meanwhile"),
+        ("MODIFY code VARCHAR(9) COLLATE latin1_bin NOT NULL", "the key of .* altered meanwhile"),
+        ("DROP PRIMARY KEY, ADD PRIMARY KEY (amount)", "the key of .* altered meanwhile"),
+    ],
+)
+def test_a_table_that_is_altered_between_two_chunks_is_an_error(
+    server: DatabaseServer, database: NewDatabase, statement: str, words: str
+) -> None:
+    """The values would have the same width and form before and after, or the limits of chunks another order."""
+    name = TableName(database(server), "t")
+    execute(
+        server,
+        f"CREATE TABLE {name} (code VARCHAR(9) NOT NULL, note VARCHAR(20), kind ENUM('a', 'b'), amount INT NOT NULL,"
+        " day DATE, PRIMARY KEY (code)) CHARSET latin1 COLLATE latin1_swedish_ci",
+        f"INSERT INTO {name} VALUES ('a', 'ä', 'a', 1, '2024-02-29'), ('B', 'ö', 'b', 2, '2024-02-29'),"
+        " ('c', 'ü', 'b', 3, '2024-02-29')",
+    )
+    table = TableSnapshot(source_of(server), name).table
+    first, second = Chunk(None, ("61",)), Chunk(("61",), None)  # the bytes of a
+    with ChunkReader(source_of(server)) as reader:
+        (batch,) = reader.read(table, first).batches
+        assert batch.column("note").to_pylist() == ["ä"]
+        execute(server, f"ALTER TABLE {name} ADD added INT, MODIFY note VARCHAR(30) NOT NULL DEFAULT 'x'")
+        assert reader.read(table, second).rows == 2, "nothing that the rows depend on was altered"
+        execute(server, f"ALTER TABLE {name} {statement}")
+        with pytest.raises(SchemaError, match=words):
+            reader.read(table, second)
+
+
 def test_columns_can_be_chosen(mariadb: DatabaseServer, database: NewDatabase) -> None:
     name = _fill(mariadb, database(mariadb), 3)
     (rows,) = TableSnapshot(source_of(mariadb), name, SnapshotOptions(columns=("name",)))

@@ -136,3 +136,6 @@ def test_bad_input_is_refused_with_words(mariadb: DatabaseServer, table: str, tm
     run(mariadb, table, "--to", str(target))
     _, errors = run(mariadb, table, "--to", str(target), "--columns", "id", code=1)
     assert "has a snapshot with another columns" in errors
+    execute(mariadb, f"ALTER TABLE {table} DROP PRIMARY KEY, ADD PRIMARY KEY (price, id)")
+    _, errors = run(mariadb, table, "--to", str(target), code=1)
+    assert "has a snapshot with another key" in errors

@@ -1,7 +1,8 @@
 """The files that `penstock snapshot` writes: one stream or file, or a folder that an interrupted snapshot resumes in.
 
-A folder has a file per chunk, and `_snapshot.json` with the table, its columns, the chunks, and of each finished chunk
-its rows and watermark. A chunk is finished when it is in there; what a crash leaves of another is written again.
+A folder has a file per chunk, and `_snapshot.json` with the table, its columns and key, the chunks, and of each
+finished chunk its rows and watermark. A chunk is finished when it is in there; what a crash leaves of another is
+written again.
 """
 
 import json
@@ -20,6 +21,7 @@ from penstock.render.file_pool import PipeFile
 from penstock.render.row_lines import RowLines
 from penstock.snapshot.chunks import Chunk
 from penstock.snapshot.reader import ChunkRows
+from penstock.snapshot.table import SnapshotTable
 
 Format = Literal["parquet", "csv", "json", "arrow"]
 FORMATS: tuple[Format, ...] = ("parquet", "csv", "json", "arrow")
@@ -67,7 +69,7 @@ def open_whole(path: Path) -> AbstractContextManager[BinaryIO]:
 class SnapshotFolder:
     """A folder with a file per chunk, in which an interrupted snapshot resumes.
 
-    folder = SnapshotFolder.open(Path("product"), "shop.product", "parquet", schema, snapshot.plan)
+    folder = SnapshotFolder.open(Path("product"), snapshot.table, "parquet", schema, "db1:3306")
     for number, chunk in folder.missing(): ...
     """
 
@@ -77,10 +79,17 @@ class SnapshotFolder:
         self._finished: dict[str, Any] = state["finished"]
 
     @classmethod
-    def open(cls, path: Path, table: str, kind: Format, schema: pa.Schema, source: str) -> "SnapshotFolder":
+    def open(cls, path: Path, table: SnapshotTable, kind: Format, schema: pa.Schema, source: str) -> "SnapshotFolder":
         """Open a folder: a new one, or one with a snapshot of the same table that was interrupted."""
         columns = [[field.name, str(field.type)] for field in schema]
-        known = {"version": _VERSION, "table": table, "source": source, "format": kind, "columns": columns}
+        known = {
+            "version": _VERSION,
+            "table": str(table.name),
+            "source": source,
+            "format": kind,
+            "columns": columns,
+            "key": table.key_description,
+        }
         file = path / _STATE
         if not file.exists():
             if path.exists() and any(path.iterdir()):

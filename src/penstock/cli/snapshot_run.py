@@ -63,7 +63,7 @@ class SnapshotRun:
     def _write_folder(self, path: Path) -> None:
         """Write a file per chunk; chunks that an earlier run has finished are not read again."""
         table, schema = self._snapshot.table, self._snapshot.schema
-        folder = SnapshotFolder.open(path, str(table.name), self._kind, schema, self._address)
+        folder = SnapshotFolder.open(path, table, self._kind, schema, self._address)
         if folder.is_planned:
             self._rows = folder.finished_rows
             print(f"penstock: {path} has {folder.finished_chunks} chunks already: resuming", file=sys.stderr)

@@ -298,8 +298,9 @@ class InstanceSnapshots:
 
     def _describe(self, cursor: Any, name: TableName, columns: Sequence[str] | None) -> SnapshotTable:
         """Return a table as a snapshot reads it, in the types of its changes."""
+        table = describe_table(cursor, name, columns)  # first: a reader then notices what is altered from here on
         (schema,) = self._instance.describe_tables([name])
-        table = describe_table(cursor, name, columns, schema)
+        table = table.with_types_of(schema)
         if not table.key:
             raise SchemaError(
                 f"table {name} has no primary key, and no unique one, that it can be cut by: its rows cannot be told"

@@ -195,6 +195,7 @@ class ChunkReader:
         deadline = time.monotonic() + self._max_view_age_s if table.key else math.inf
         batches = list(self._read_batches(table, chunk, deadline))
         reading.close()
+        self._check_unchanged(table)
         return ChunkRows(chunk, batches, watermark, servers)
 
     def _stream(self, table: SnapshotTable, chunk: Chunk) -> Iterator[ChunkRows]:
@@ -205,8 +206,15 @@ class ChunkReader:
             is_empty = False
             yield ChunkRows(chunk, [batch], watermark, servers)
         reading.close()
+        self._check_unchanged(table)
         if is_empty:
             yield ChunkRows(chunk, [], watermark, servers)
+
+    def _check_unchanged(self, table: SnapshotTable) -> None:
+        """Raise SchemaError when the table is not what it was when it was described. Asked when the read view is
+        closed: a catalogue that is stored in tables would show in it what there was when it was opened."""
+        with translate_errors(self._settings), self._connection.cursor() as cursor:
+            table.check_unchanged(cursor)
 
     def _open_view(self) -> tuple[ConsistentRead | ReplicaRead, Watermark | None, list[ServerMark]]:
         """Open a read view, on the connection that is there or on a new one; return its positions and its server."""

@@ -1,11 +1,11 @@
 """What a snapshot must know of a table before it reads it: its columns, its key and its size."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import ConfigurationError, SchemaError
-from penstock.model import Column, TableName, TableSchema
+from penstock.model import Column, TableName, TableSchema, WireType
 from penstock.schema.live import read_live_schema
 from penstock.snapshot.key_column import KeyColumn, quote_name
 
@@ -23,13 +23,17 @@ _COLLATIONS = (
     " WHERE table_schema = %s AND table_name = %s AND collation_name IS NOT NULL"
 )
 _TRANSACTIONAL = {"innodb", "rocksdb", "tokudb"}
+_OF_ANY_SIZE = {
+    WireType.VARCHAR, WireType.STRING, WireType.BLOB, WireType.VARCHAR_COMPRESSED, WireType.BLOB_COMPRESSED,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTable:
     """A table as a snapshot reads it."""
 
-    schema: TableSchema
+    schema: TableSchema  # with the types that its rows get
+    live: TableSchema  # as the server has described it
     columns: tuple[Column, ...]  # those that are read, in their order
     key: tuple[KeyColumn, ...]  # by which it is cut into chunks; empty: it is one chunk
     index: str  # that has the key; empty without one
@@ -63,13 +67,34 @@ class SnapshotTable:
         """Return the estimated size of a row."""
         return max(1.0, self.estimated_bytes / max(1, self.estimated_rows))
 
+    def with_types_of(self, schema: TableSchema) -> "SnapshotTable":
+        """Return the table with rows of the types that a schema of the log has."""
+        return replace(self, schema=schema, columns=_choose_columns(schema, [column.name for column in self.columns]))
 
-def describe_table(
-    cursor: Any, name: TableName, columns: Sequence[str] | None = None, schema: TableSchema | None = None
-) -> SnapshotTable:
+    def check_unchanged(self, cursor: Any) -> None:
+        """Raise SchemaError when a column that is read, or the key, is not what it was when the table was described:
+        rows would get wrong values, and chunks limits that do not fit to each other. Ask after the rows were read."""
+        now = read_live_schema(cursor, self.name)
+        for column in self.columns:
+            before, after = self.live.column(column.name), now.column(column.name)
+            if before is None or after is None or _shape_of(before) != _shape_of(after):
+                raise SchemaError(
+                    f"column {column.name} of {self.name} has another type, charset or labels than before: the table"
+                    " was altered meanwhile; read it again from the start"
+                )
+        key, index, _ = _choose_key(cursor, now)
+        key_now = replace(self, key=key, index=index).key_description
+        if (index, key_now) != (self.index, self.key_description):
+            raise SchemaError(
+                f"the key of {self.name} has changed ({self.key_description}; now {key_now}): the table was altered"
+                " meanwhile; read it again from the start"
+            )
+
+
+def describe_table(cursor: Any, name: TableName, columns: Sequence[str] | None = None) -> SnapshotTable:
     """Read what a snapshot must know of a table, of which it reads these columns, or all; raise SchemaError for what
-    cannot be snapshotted. With a `schema` the rows have the types of that one, which the log has."""
-    schema = schema or read_live_schema(cursor, name)
+    cannot be snapshotted."""
+    schema = read_live_schema(cursor, name)
     cursor.execute(_TABLE, (name.schema, name.table))
     kind, engine, rows, size = cursor.fetchone()
     if "VIEW" in str(kind).upper():
@@ -86,7 +111,15 @@ def describe_table(
             f"{name} has no key that it can be cut by: it is read as one chunk, on one connection and in one read view;"
             " if the connection breaks, the table has to be read again from the start"
         )
-    return SnapshotTable(schema, chosen, key, index, identity, int(rows or 0), int(size or 0), tuple(warnings))
+    return SnapshotTable(schema, schema, chosen, key, index, identity, int(rows or 0), int(size or 0), tuple(warnings))
+
+
+def _shape_of(column: Column) -> tuple[object, ...]:
+    """Return all that the values of a column are decoded by; a text or BLOB may become longer."""
+    size = 0 if column.type in _OF_ANY_SIZE else column.size
+    charset = "utf8mb3" if column.charset == "utf8" else column.charset  # its older name
+    number = (column.precision, column.scale, column.unsigned)
+    return column.type, size, charset, number, column.labels, column.declared
 
 
 def estimate_rows(cursor: Any, name: TableName) -> int:

@@ -64,7 +64,8 @@ class TableSnapshot:
         self._settings, self._options = settings, options or SnapshotOptions()
         self.pacer = pacer or Pacer(self._options.rows_per_s)
         with closing(connect_for_snapshot(settings)) as connection, translate_errors(settings):
-            self.table: SnapshotTable = describe_table(connection.cursor(), name, self._options.columns, schema)
+            table = describe_table(connection.cursor(), name, self._options.columns)
+        self.table: SnapshotTable = table if schema is None else table.with_types_of(schema)
 
     @property
     def schema(self) -> pa.Schema:

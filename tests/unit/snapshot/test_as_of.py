@@ -21,7 +21,7 @@ from penstock.snapshot.table import SnapshotTable
 _FIELDS = pa.schema([pa.field("id", pa.int32()), pa.field("part", pa.string()), pa.field("n", pa.int64())])
 _SCHEMA = TableSchema(TableName("a", "t"), tuple(Column(name, WireType.LONG) for name in _FIELDS.names))
 _TABLE = SnapshotTable(
-    _SCHEMA, _SCHEMA.columns, (KeyColumn("id", Family.INTEGER, ""),), "PRIMARY", ("id", "part"), 10, 100
+    _SCHEMA, _SCHEMA, _SCHEMA.columns, (KeyColumn("id", Family.INTEGER, ""),), "PRIMARY", ("id", "part"), 10, 100
 )
 Row = tuple[int, str, int]
 Changes = list[tuple[str, Row]]

@@ -77,7 +77,7 @@ def test_a_type_whose_order_cannot_be_written_exactly_is_no_key(kind: WireType) 
 
 def _table(rows: int, size: int) -> SnapshotTable:
     schema = TableSchema(TableName("a", "b"), (Column("id", WireType.LONG), Column("na`me", WireType.VARCHAR)))
-    return SnapshotTable(schema, schema.columns, (_ID, _NAME), "PRIMARY", ("id", "na`me"), rows, size)
+    return SnapshotTable(schema, schema, schema.columns, (_ID, _NAME), "PRIMARY", ("id", "na`me"), rows, size)
 
 
 def test_a_limit_with_fewer_columns_takes_all_keys_that_begin_with_it() -> None:
