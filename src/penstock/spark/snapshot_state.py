@@ -133,9 +133,11 @@ class SnapshotState:
         }
         heard = dict(self.requests)
         for table in wanted:
+            number = requests.get(str(table), 0)
             if table not in known and table not in tables:
                 tables[table] = TableState()
-            number = requests.get(str(table), 0)
+                if number:
+                    heard[str(table)] = number  # the first delivery has what an earlier request asked for
             if number > heard.get(str(table), 0) and (table not in tables or tables[table].is_repeated):
                 heard[str(table)] = number  # else when it was delivered for the first time
                 tables[table] = TableState(is_repeated=True)

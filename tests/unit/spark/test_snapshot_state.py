@@ -57,6 +57,14 @@ def test_a_table_that_was_added_is_delivered_while_the_others_are_followed() -> 
     assert state.advance([A, B], known_tables({"tables": "s.a"}), {}).tables == {B: TableState()}
 
 
+def test_a_table_that_was_added_is_not_read_again_for_a_request_of_before() -> None:
+    added = SnapshotState().advance([A, B], [A], {"s.b": 4})
+    assert added.tables == {B: TableState()}
+    done = SnapshotState({B: added.tables[B].with_chunks(_plan(None))}, added.requests)
+    assert _round_trip(done).advance([A, B], [A, B], {"s.b": 4}).tables == {}
+    assert done.advance([A, B], [A, B], {"s.b": 5}).tables == {B: TableState(is_repeated=True)}
+
+
 def test_a_table_is_read_again_once_for_each_request_and_its_changes_are_all_delivered() -> None:
     state = SnapshotState(requests={"s.a": 5})
     assert state.advance([A], [A], {"s.a": 5}).tables == {}
