@@ -1,5 +1,6 @@
 """Snapshots of tables on real servers: exact reads at known positions, faults, and input that makes no sense."""
 
+import math
 import threading
 import time
 from bisect import bisect_left, bisect_right
@@ -388,3 +389,33 @@ def test_a_chunk_that_takes_too_long_is_read_in_pieces(server: DatabaseServer, d
     assert reads > 2
     assert rows.watermark is not None
     assert rows.watermark.low <= rows.watermark.high
+
+
+def test_a_connection_that_breaks_while_a_chunk_is_split_is_opened_again(
+    mariadb: DatabaseServer, database: NewDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = _fill(mariadb, database(mariadb))
+    splits: list[int] = []
+    split = snapshot_reader.split_chunk
+
+    def split_killed(cursor: Any, *arguments: Any) -> Any:
+        splits.append(cursor.connection.thread_id())
+        if len(splits) == 1:
+            execute(mariadb, f"KILL {splits[0]}")
+        return split(cursor, *arguments)
+
+    monkeypatch.setattr(snapshot_reader, "split_chunk", split_killed)
+    views = 0
+
+    class ExpiringPacer(Pacer):
+        """Lets the first read view become too old."""
+
+        def wait_for(self, rows: int, deadline: float = math.inf) -> bool:
+            nonlocal views
+            views += 1
+            return views > 1 and super().wait_for(rows, deadline)
+
+    with ChunkReader(source_of(mariadb), pacer=ExpiringPacer()) as reader:
+        rows = reader.read(TableSnapshot(source_of(mariadb), name).table, Chunk(None, None))
+    assert _rows([rows]) == {i: f"row {i}" for i in range(1000)}
+    assert len(splits) == 2

@@ -120,23 +120,27 @@ class ChunkReader:
     def read(self, table: SnapshotTable, chunk: Chunk) -> ChunkRows:
         """Return the rows of a chunk. A connection that breaks, or is killed, is opened again and the chunk read
         again: nothing of it was given before all of it was there."""
-        timer = RetryTimer(_BACKOFF)
+        timer, piece_rows = RetryTimer(_BACKOFF), 0
         while True:
             self._pacer.wait_until_resumed()  # before a read view is opened
             try:
-                return self._read(table, chunk)
+                if not piece_rows:
+                    return self._read(table, chunk)
+                pieces = self._split(table, chunk, piece_rows)
+                break
             except _ViewTooOldError as error:
                 self.close()
                 log.info(
                     "snapshot chunk split source=%s table=%s rows=%d reason=read view open for %g s",
                     self._settings.address, table.name, error.rows, self._max_view_age_s,
                 )  # fmt: skip
-                return self._read_pieces(table, chunk, max(1, error.rows // 2))
+                piece_rows = max(1, error.rows // 2)
             except SourceConnectionError as error:
                 self._wait_for_retry(timer, table, error)
             except BaseException:
                 self.close()  # it may be in the middle of the rows
                 raise
+        return _join_parts(chunk, [self.read(table, piece) for piece in pieces])
 
     def read_parts(self, table: SnapshotTable, chunk: Chunk) -> Iterator[ChunkRows]:
         """Yield the rows of a chunk in parts, which all have its watermark. A chunk of a table with a key is one part.
@@ -178,15 +182,10 @@ class ChunkReader:
         )  # fmt: skip
         time.sleep(delay_s)
 
-    def _read_pieces(self, table: SnapshotTable, chunk: Chunk, rows: int) -> ChunkRows:
-        """Split a chunk into chunks of so many rows, and read each in a read view of its own."""
+    def _split(self, table: SnapshotTable, chunk: Chunk, rows: int) -> list[Chunk]:
+        """Return chunks of at most so many rows, of which each is read in a read view of its own."""
         with closing(connect_for_snapshot(self._settings)) as connection, translate_errors(self._settings):
-            pieces = list(split_chunk(connection.cursor(), table, chunk, rows))
-        parts = [self.read(table, piece) for piece in pieces]
-        marks = [part.watermark for part in parts if part.watermark is not None]
-        watermark = Watermark(min(mark.low for mark in marks), max(mark.high for mark in marks)) if marks else None
-        servers = [mark for part in parts for mark in part.servers]
-        return ChunkRows(chunk, [batch for part in parts for batch in part.batches], watermark, servers)
+            return list(split_chunk(connection.cursor(), table, chunk, rows))
 
     def _read(self, table: SnapshotTable, chunk: Chunk) -> ChunkRows:
         """Read a chunk once."""
@@ -250,3 +249,12 @@ class ChunkReader:
                 yield batch
         except SchemaError as error:
             raise SchemaError(f"table {table.name}: {error}") from error
+
+
+def _join_parts(chunk: Chunk, parts: list[ChunkRows]) -> ChunkRows:
+    """Return the rows of a chunk that was read in parts, in the order of its key; its read lies between the first and
+    the last of their positions."""
+    marks = [part.watermark for part in parts if part.watermark is not None]
+    watermark = Watermark(min(mark.low for mark in marks), max(mark.high for mark in marks)) if marks else None
+    servers = [mark for part in parts for mark in part.servers]
+    return ChunkRows(chunk, [batch for part in parts for batch in part.batches], watermark, servers)
