@@ -11,6 +11,7 @@ from penstock.model import TableName
 from penstock.snapshot.chunks import ChunkSize
 from penstock.spark.option_values import Option, check_known, read_choice, read_flag, read_number
 
+_CONNECTIONS_WITH_RATE = 4  # that share the rows per second, unless the user says how many
 _TLS = ("preferred", "disabled", "required", "verify-ca", "verify-identity")
 SNAPSHOT_OPTIONS = (
     Option("host", "", "the database server; every executor connects to it"),
@@ -33,14 +34,21 @@ SNAPSHOT_OPTIONS = (
     ),
     Option("chunkBytes", "33554432", "maximum size of a chunk in bytes, by the server's estimate"),
     Option(
-        "maxConnections", "no limit", "maximum number of connections to the database; by default one per running task"
+        "maxConnections",
+        "no limit",
+        "maximum number of connections to the database; by default one per running task, or 4 with `maxRowsPerSecond`",
     ),
     Option(
         "maxViewAge",
         "60",
         "maximum number of seconds that one consistent read (read view) is open; a chunk that takes longer is split",
     ),
-    Option("maxRowsPerSecond", "no limit", "maximum number of rows read per second, by all tasks together"),
+    Option(
+        "maxRowsPerSecond",
+        "no limit",
+        "maximum number of rows read per second, by all tasks together; each of `maxConnections` tasks has an equal"
+        " share, so the query needs as many cores to reach it",
+    ),
     Option(
         "dates",
         "null",
@@ -113,6 +121,12 @@ class SnapshotReadOptions:
         """Return the settings of the database server."""
         settings = {"host": self.host, "port": self.port, "user": self.user, "password": self.password, "tls": self.tls}
         return SourceSettings.model_validate(settings | ({"tls_ca": self.tls_ca} if self.tls_ca else {}))
+
+    @property
+    def most_connections(self) -> int | None:
+        """Return how many connections there are at most; None for no limit. With a limit on rows per second there is
+        one, because each connection gets its share of them, also while its task waits for a core."""
+        return self.max_connections or (None if self.max_rows_per_s is None else _CONNECTIONS_WITH_RATE)
 
     @property
     def decode(self) -> DecodeOptions:

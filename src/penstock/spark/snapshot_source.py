@@ -99,7 +99,7 @@ class SnapshotBatchReader(spark.DataSourceReader):
         for warning in self._table.warnings:
             log.warning("table can only be read as a whole table=%s reason=%s", self._table.name, warning)
         chunks = list(_open_snapshot(self._options).plan())
-        count = min(len(chunks), self._options.max_connections or len(chunks))
+        count = min(len(chunks), self._options.most_connections or len(chunks))
         return [ChunkPart(group, count) for group in _divide(chunks, count)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
@@ -129,7 +129,7 @@ class SnapshotBatchReader(spark.DataSourceReader):
 def _open_snapshot(options: SnapshotReadOptions) -> TableSnapshot:
     """Return the snapshot that the options describe."""
     chosen = SnapshotOptions(
-        connections=options.max_connections or 1,
+        connections=options.most_connections or 1,
         chunk=options.chunk,
         rows_per_s=options.max_rows_per_s,
         columns=options.columns,
