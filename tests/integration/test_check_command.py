@@ -67,6 +67,16 @@ def test_missing_grants(server: DatabaseServer) -> None:
     assert findings["SELECT"].verdict is Verdict.WARN
     execute(server, "GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO poor")
     assert failed(list(examine_server(poor))) == []
+    execute(server, "XA START 'check'", "XA END 'check'", "XA COMMIT 'check' ONE PHASE")
+    findings = {finding.check: finding for finding in examine_server(poor)}
+    if "MariaDB" in server.version:
+        assert findings["PROCESS"].verdict is Verdict.WARN
+        assert "GRANT PROCESS ON *.* TO 'poor'@'%'" in findings["PROCESS"].remedy
+        execute(server, "GRANT PROCESS ON *.* TO poor")
+        findings = {finding.check: finding for finding in examine_server(poor)}
+        assert findings["PROCESS"].verdict is Verdict.OK
+    else:
+        assert "PROCESS" not in findings
     execute(server, "DROP USER poor")
 
 

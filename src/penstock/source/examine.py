@@ -12,6 +12,7 @@ from penstock.source.connection import connect, translate_errors
 from penstock.source.finding import Finding, Verdict
 from penstock.source.preflight import current_position, oldest_position
 from penstock.source.stream import BinlogStream
+from penstock.source.xa_commits import Rows, XaCommits, find_missing_privilege
 
 
 def examine_server(settings: SourceSettings, *, is_standby: bool = False) -> Iterator[Finding]:
@@ -29,6 +30,8 @@ def examine_server(settings: SourceSettings, *, is_standby: bool = False) -> Ite
         if variables.get("log_bin", "").upper() == "ON":
             yield _find_log_range(connection, settings)
         yield _check_select_grant(connection, settings)
+        if "mariadb" in variables.get("version", "").lower():
+            yield from _check_process_grant(connection, settings)
 
 
 def _check_encryption(connection: Any) -> Finding:
@@ -61,3 +64,20 @@ def _check_select_grant(connection: Any, settings: SourceSettings) -> Finding:
         return Finding("SELECT", Verdict.OK, "granted on all tables")
     remedy = f"tables are described and loaded by it: GRANT SELECT ON *.* TO '{settings.user}'@'…'"
     return Finding("SELECT", Verdict.WARN, "not granted on all tables", remedy)
+
+
+def _check_process_grant(connection: Any, settings: SourceSettings) -> Iterator[Finding]:
+    """Yield a finding that says whether the user may see XA COMMIT statements, of a MariaDB server that has had any."""
+
+    def query(sql: str) -> Rows:
+        with translate_errors(settings), connection.cursor() as cursor:
+            cursor.execute(sql)
+            return cursor.fetchall()
+
+    if not XaCommits(query).count_started():
+        return
+    if remedy := find_missing_privilege(query):
+        why = f"a snapshot or `penstock sync` may miss rows of an XA transaction that is being committed: {remedy}"
+        yield Finding("PROCESS", Verdict.WARN, "not granted", why)
+    else:
+        yield Finding("PROCESS", Verdict.OK, "granted")

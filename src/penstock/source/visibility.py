@@ -17,6 +17,7 @@ with GTIDs, a transaction is owned from when it begins to be applied: there it w
 import logging
 import time
 from collections.abc import Callable, Hashable, Sequence
+from functools import cache, partial
 from typing import Any
 
 from penstock.errors import AuthenticationError, ConfigurationError, SourceConnectionError
@@ -99,7 +100,7 @@ class LogVisibility:
         self._sleep = sleep
         self._is_mariadb: bool | None = None
         self._snapshot = SnapshotPosition(query, clock=clock)  # of MariaDB
-        self._xa_commits = XaCommits(query)  # of MariaDB
+        self._xa_commits = XaCommits(query, partial(_warn_of_privilege, address))  # of MariaDB
 
     def wait(self, timeout_s: float) -> None:
         """Return when reads that begin now see all that was in the log at the call."""
@@ -159,6 +160,16 @@ class LogVisibility:
             for thread, statement, state, is_own in statements
             if not is_own and state not in _BEFORE_COMMIT
         )
+
+
+@cache  # once for each server
+def _warn_of_privilege(address: str, remedy: str) -> None:
+    """Warn that reads cannot wait for what the server does not show."""
+    log.warning(
+        "reads may miss rows of an XA transaction that is being committed source=%s reason=the user of the source may"
+        " not see XA COMMIT statements of others: %s",
+        *(address, remedy),
+    )
 
 
 def parse_owned_gtids(text: str) -> frozenset[Hashable]:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from penstock.config import SourceSettings
 from penstock.model import Position
 from penstock.source.consistent_read import ConsistentRead, Watermark
@@ -14,11 +16,15 @@ class Server:
     """A quiet MariaDB server whose log ends at END. `running` are the answers to who runs XA COMMIT, the last one for
     ever; `started` those to how many were started."""
 
-    def __init__(self, running: list[list[tuple[int, int]]], started: list[int]) -> None:
-        self.running, self.started, self.asked = running, started, 0
+    def __init__(
+        self, running: list[list[tuple[int, int]]], started: list[int], *, grant: str = "ALL PRIVILEGES ON *.*"
+    ) -> None:
+        self.running, self.started, self.grant, self.asked = running, started, grant, 0
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         answers = {
+            "SHOW GRANTS": [("GRANT USAGE ON *.* TO `r`",), (f"GRANT {self.grant} TO `reader`@`10.%`",)],
+            "CURRENT_USER": [("reader@10.%",)],
             "log_bin": [("10.11.6-MariaDB", 1)],
             "VERSION": [("10.11.6-MariaDB",)],
             "MASTER STATUS": [(END.file, END.offset)],
@@ -52,6 +58,33 @@ def test_a_server_that_never_ran_xa_is_not_asked_for_statements() -> None:
     server = Server([[(7, 70)]], [0])
     assert _wait(server) == 0
     assert server.asked == 0
+
+
+@pytest.mark.parametrize(
+    ("grant", "is_told"),
+    [
+        ("ALL PRIVILEGES ON *.*", False),
+        ("SELECT, PROCESS, BINLOG MONITOR ON *.*", False),
+        ("SELECT, REPLICATION SLAVE ON *.*", True),
+        ("ALL PRIVILEGES ON `shop`.*", True),
+    ],
+)
+def test_a_user_that_cannot_see_xa_commits_of_others_is_told_once(
+    grant: str, is_told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = Server([[]], [3], grant=grant)
+    for _ in range(3):
+        visibility = LogVisibility(server.query, address=f"db1 of {grant}")
+        visibility.wait(60)
+        visibility.wait(60)
+    words = [record.getMessage() for record in caplog.records]
+    assert len(words) == int(is_told)
+    assert all("GRANT PROCESS ON *.* TO 'reader'@'10.%'" in text for text in words)
+
+
+def test_a_user_of_a_server_that_never_ran_xa_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    assert _wait(Server([[]], [0], grant="SELECT ON *.*")) == 0
+    assert not caplog.records
 
 
 class _Read(ConsistentRead):
