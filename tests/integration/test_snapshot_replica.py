@@ -15,7 +15,7 @@ from penstock.snapshot import reader as snapshot_reader
 from penstock.snapshot.chunks import Chunk
 from penstock.source.replica_read import ReplicaRead
 from penstock.testing import DatabaseServer, poll_until
-from tests.support.capture import execute, source_of
+from tests.support.capture import end_of, execute, source_of
 from tests.support.micro_batches import MicroBatches, serving
 from tests.support.random_writers import create_table, select_rows, written
 from tests.support.replication import has, pair, start_applying, stop_applying
@@ -70,7 +70,9 @@ def _change_before(open_view: Callable[[ReplicaRead], None], primary: DatabaseSe
     return open_later
 
 
-def test_a_table_that_a_replica_has_in_another_way_is_refused(private_server: Callable[..., Any]) -> None:
+def test_a_table_that_a_replica_has_in_another_way_is_refused_and_one_that_it_does_not_have_yet_waited_for(
+    private_server: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     primary, replica = pair(private_server, "mariadb")
     execute(primary, *(f"CREATE TABLE replicated.{name} (id INT PRIMARY KEY, other INT)" for name in ("a", "b")))
     assert poll_until(lambda: has(replica, "SHOW TABLES FROM replicated LIKE 'b'"), 30)
@@ -87,3 +89,17 @@ def test_a_table_that_a_replica_has_in_another_way_is_refused(private_server: Ca
             fields = arrow_fields_of_table(instance.describe_tables([name])[0])
             with pytest.raises(SchemaError, match=words):
                 list(instance.snapshots.read(name, Chunk(None, None), instance.store.latest, fields))
+        stop_applying(replica, "mariadb")
+        name = TableName("replicated", "c")
+        execute(primary, f"CREATE TABLE {name} (id INT PRIMARY KEY)", f"INSERT INTO {name} VALUES (1), (2)")
+        end = end_of(primary)
+        assert poll_until(lambda: instance.store.latest >= end, 30)
+        fields = arrow_fields_of_table(instance.describe_tables([name])[0])
+        waits: list[Any] = []
+        wait = ReplicaRead._wait
+        monkeypatch.setattr(ReplicaRead, "_wait", lambda self, gtids: waits.append(gtids) or wait(self, gtids))
+        with ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(lambda: list(instance.snapshots.read(name, Chunk(None, None), end, fields)))
+            assert poll_until(lambda: bool(waits) or reading.done(), 60)
+            start_applying(replica, "mariadb")
+            assert sum(batch.num_rows for batch in reading.result(90)) == 2

@@ -100,7 +100,6 @@ class InstanceSnapshots:
         requests = open_request_store(instance.settings, self._tree)
         self._control = SnapshotControl(instance.settings.destination, requests)
         self._questions = SnapshotQuestions(self._source)
-        self._replica_questions = SnapshotQuestions(lambda: self._replica() or self._source())
 
     # -- for people
 
@@ -200,8 +199,6 @@ class InstanceSnapshots:
 
     def _read_rows(self, table: SnapshotTable, chunk: Chunk, is_over: Callable[[], bool]) -> ChunkRows:
         """Read a chunk on one of the connections that snapshots may have."""
-        if self._replica() is not None:
-            self._check_replica(table)
         while not self._connections.acquire(timeout=1.0):
             if is_over():
                 raise NotRunningError(_GONE)
@@ -221,22 +218,11 @@ class InstanceSnapshots:
                 on_rows=check_reader,
                 asks_server=True,
                 primary=source if replica is not None else None,
+                check_table=_check_replica if replica is not None else None,
             ) as reader:
                 return reader.read(table, chunk)
         finally:
             self._connections.release()
-
-    def _check_replica(self, table: SnapshotTable) -> None:
-        """Raise SchemaError when the replica has another key of a table, or an engine without consistent reads."""
-        try:
-            there = self._replica_questions.describe(table.name, partial(self._describe, columns=None))
-        except SchemaError as error:
-            raise SchemaError(f"{table.name} cannot be read from the replica: {error}") from error
-        if (there.index, there.key_description) != (table.index, table.key_description):
-            raise SchemaError(
-                f"{table.name} has another key on the replica ({there.key_description}) than on the source"
-                f" ({table.key_description}): it cannot be read there"
-            )
 
     def _check_server(self, rows: ChunkRows, captured: Position) -> None:
         """Raise NotRunningError when a chunk was not read from the server whose log is captured, which was captured up
@@ -334,6 +320,20 @@ class InstanceSnapshots:
 def _fields_of(rows: ChunkRows, fields: pa.Schema) -> pa.Schema:
     """Return the schema of a chunk's rows."""
     return rows.batches[0].schema if rows.batches else pa.schema([known.remove_metadata() for known in fields])
+
+
+def _check_replica(cursor: Any, table: SnapshotTable) -> None:
+    """Raise SchemaError when a replica, which a cursor asks, has another key of a table than the source, or an engine
+    without consistent reads."""
+    try:
+        there = describe_table(cursor, table.name)
+    except SchemaError as error:
+        raise SchemaError(f"{table.name} cannot be read from the replica: {error}") from error
+    if (there.index, there.key_description) != (table.index, table.key_description):
+        raise SchemaError(
+            f"{table.name} has another key on the replica ({there.key_description}) than on the source"
+            f" ({table.key_description}): it cannot be read there"
+        )
 
 
 def _check_row_image(cursor: Any, name: TableName) -> None:

@@ -81,14 +81,16 @@ class ChunkReader:
         on_rows: Callable[[int], None] | None = None,
         asks_server: bool = False,
         primary: SourceSettings | None = None,
+        check_table: Callable[[Any, SnapshotTable], None] | None = None,
     ) -> None:
         """A read view is open for `max_view_age_s` at most: the rest of a chunk that takes longer is split. `on_rows`
         is called with the number of rows of each batch as it comes. With `asks_server` the rows say which server they
         are from; the user then needs REPLICATION SLAVE. With a `primary` the rows are read from a replica of it, and
-        their positions, and the server that is asked for, are those of the primary."""
+        their positions, and the server that is asked for, are those of the primary. `check_table` is called with a
+        cursor in each read view, before rows are read, and may raise."""
         self._settings, self._options, self._retry_timeout_s = settings, options, retry_timeout_s
         self._pacer, self._max_view_age_s, self._on_rows = pacer or Pacer(), max_view_age_s, on_rows
-        self._asks_server, self._primary = asks_server, primary
+        self._asks_server, self._primary, self._check_table = asks_server, primary, check_table
         self._connection: Any = None
         self._primary_connection: Any = None
         self._reading: ConsistentRead | ReplicaRead | None = None  # on these connections
@@ -189,7 +191,7 @@ class ChunkReader:
 
     def _read(self, table: SnapshotTable, chunk: Chunk) -> ChunkRows:
         """Read a chunk once."""
-        reading, watermark, servers = self._open_view()
+        reading, watermark, servers = self._open_view(table)
         # A table without a key is one chunk, which cannot be read in pieces.
         deadline = time.monotonic() + self._max_view_age_s if table.key else math.inf
         batches = list(self._read_batches(table, chunk, deadline))
@@ -199,7 +201,7 @@ class ChunkReader:
 
     def _stream(self, table: SnapshotTable, chunk: Chunk) -> Iterator[ChunkRows]:
         """Yield the rows of a chunk as they come, at least one part; the read view is open until the last."""
-        reading, watermark, servers = self._open_view()
+        reading, watermark, servers = self._open_view(table)
         is_empty = True
         for batch in self._read_batches(table, chunk, math.inf):
             is_empty = False
@@ -215,14 +217,20 @@ class ChunkReader:
         with translate_errors(self._settings), self._connection.cursor() as cursor:
             table.check_unchanged(cursor)
 
-    def _open_view(self) -> tuple[ConsistentRead | ReplicaRead, Watermark | None, list[ServerMark]]:
-        """Open a read view, on the connection that is there or on a new one; return its positions and its server."""
+    def _open_view(
+        self, table: SnapshotTable
+    ) -> tuple[ConsistentRead | ReplicaRead, Watermark | None, list[ServerMark]]:
+        """Open a read view for rows of a table, on the connection that is there or on a new one; return its positions
+        and its server."""
         reading = self._reading or self._connect()
         if isinstance(reading, ReplicaRead):
             watermark, ask = reading.open_between(), reading.ask_primary
         else:
             watermark, ask = reading.open(), reading.query
         servers = [ServerMark.read(ask, watermark.high)] if self._asks_server and watermark is not None else []
+        if self._check_table is not None:
+            with translate_errors(self._settings), self._connection.cursor() as cursor:
+                self._check_table(cursor, table)
         return reading, watermark, servers
 
     def _connect(self) -> ConsistentRead | ReplicaRead:
