@@ -165,3 +165,21 @@ def test_a_table_without_a_usable_key_is_one_chunk_and_says_so(
     if not index:
         assert list(snapshot.plan()) == [Chunk(None, None, snapshot.table.estimated_rows)]
     assert sum(rows.rows for rows in snapshot) == 50
+
+
+@pytest.mark.parametrize(
+    ("flavour", "unused"), [("mariadb", "IGNORED"), ("mysql80", "INVISIBLE"), ("mysql9", "INVISIBLE")]
+)
+def test_a_key_that_the_server_does_not_use_is_not_used(
+    flavour: str, unused: str, request: pytest.FixtureRequest, database: Callable[[Any], str]
+) -> None:
+    server: DatabaseServer = request.getfixturevalue(flavour)
+    name = TableName(database(server), "t")
+    execute(
+        server,
+        f"CREATE TABLE {name} (a INT NOT NULL, b INT NOT NULL, UNIQUE KEY by_b (b), UNIQUE KEY by_a (a) {unused})",
+        f"INSERT INTO {name} VALUES (1, 2), (3, 4)",
+    )
+    snapshot = TableSnapshot(source_of(server), name)
+    assert snapshot.table.index == "by_b"
+    assert sum(rows.rows for rows in snapshot) == 2

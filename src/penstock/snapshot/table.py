@@ -14,7 +14,7 @@ _TABLE = (
     " WHERE table_schema = %s AND table_name = %s"
 )
 _UNIQUE_KEYS = (
-    "SELECT index_name, column_name, sub_part, nullable, seq_in_index FROM information_schema.statistics"
+    "SELECT * FROM information_schema.statistics"  # not every server has all columns
     " WHERE table_schema = %s AND table_name = %s AND non_unique = 0 AND index_type = 'BTREE'"
     " ORDER BY index_name <> 'PRIMARY', index_name, seq_in_index"
 )
@@ -145,9 +145,14 @@ def _choose_key(cursor: Any, schema: TableSchema) -> tuple[tuple[KeyColumn, ...]
     """Return the key to cut the table by, its index, and all columns of that: the primary key, else the first unique
     one without nulls."""
     cursor.execute(_UNIQUE_KEYS, (schema.name.schema, schema.name.table))
+    names = [str(column[0]).lower() for column in cursor.description]
     indexes: dict[str, list[tuple[str | None, Any, str]]] = {}
-    for index, column, prefix, nullable, _ in cursor.fetchall():
-        indexes.setdefault(str(index), []).append((column, prefix, str(nullable)))
+    for row in cursor.fetchall():
+        part = dict(zip(names, row, strict=True))
+        if part.get("is_visible") == "NO" or part.get("ignored") == "YES":
+            continue  # one that the server does not use, of MySQL and of MariaDB
+        column = (part["column_name"], part["sub_part"], str(part["nullable"]))
+        indexes.setdefault(str(part["index_name"]), []).append(column)
     collations = _read_collations(cursor, schema)
     for index, parts in indexes.items():
         if any(column is None or nullable == "YES" for column, _, nullable in parts):
