@@ -82,6 +82,8 @@ def test_arrow_and_parquet_have_the_types(mariadb: DatabaseServer, table: str, t
     assert written.equals(streamed)
     assert written.num_rows == _ROWS
     assert not list(tmp_path.glob("*.partial"))
+    run(mariadb, table, "--output", "parquet", "--to", f"{tmp_path / 't.v1'}/")
+    assert pq.read_table(tmp_path / "t.v1" / "part-000000.parquet").equals(written), "a slash is that of a folder"
 
 
 def test_a_killed_run_resumes_in_its_folder(mariadb: DatabaseServer, table: str, tmp_path: Path) -> None:

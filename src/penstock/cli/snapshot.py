@@ -73,9 +73,10 @@ def read(  # noqa: PLR0917 - options are keywords on the command line
     ] = None,
     output: Annotated[str, typer.Option(help="Output format: parquet, csv, json (a line per row) or arrow.")] = "json",
     to: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            help="Write to this file; or to a folder, with a file per chunk, in which an interrupted snapshot resumes.",
+            help="Write to this file; or to a folder (a name without a suffix, or that ends with a slash), with a file"
+            " per chunk, in which an interrupted snapshot resumes.",
             show_default=False,
         ),
     ] = None,
@@ -133,7 +134,8 @@ def read(  # noqa: PLR0917 - options are keywords on the command line
     chosen = None if columns is None else tuple(name.strip() for name in columns.split(",") if name.strip())
     size = ChunkSize(chunk_rows, chunk_mib << 20)
     options = SnapshotOptions(connections, size, rows_per_s, chosen, max_view_age_s=max_view_age)
-    SnapshotRun(settings, TableName.parse(table), output, options).run(to)
+    path, is_folder = (None, False) if to is None else (Path(to), to.endswith("/"))
+    SnapshotRun(settings, TableName.parse(table), output, options).run(path, is_folder=is_folder)
 
 
 _CONTROLS = {

@@ -38,13 +38,14 @@ class SnapshotRun:
         self._low: Position | None = None
         self._high: Position | None = None
 
-    def run(self, to: Path | None) -> None:
-        """Read the table and write it to standard output, a file or a folder; then say what was read."""
+    def run(self, to: Path | None, *, is_folder: bool = False) -> None:
+        """Read the table and write it to standard output, a file or a folder; then say what was read. A path without a
+        suffix is that of a folder."""
         for warning in self._snapshot.table.warnings:
             print(f"penstock: {warning}", file=sys.stderr)
         if to is None:
             self._write_file(sys.stdout.buffer, is_pipe=True)
-        elif to.is_dir() or not to.suffix:
+        elif is_folder or to.is_dir() or not to.suffix:
             self._write_folder(to)
         else:
             with open_whole(to) as file:
