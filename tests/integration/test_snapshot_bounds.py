@@ -14,8 +14,9 @@ from penstock.instance import Instance, snapshot_changes, snapshot_questions, sn
 from penstock.instance.snapshot_changes import ChunkChanges
 from penstock.instance.snapshot_questions import SnapshotQuestions
 from penstock.model import Position, TableName
-from penstock.snapshot.chunks import Chunk
+from penstock.snapshot.chunks import Chunk, ChunkSize
 from penstock.snapshot.reader import ChunkReader
+from penstock.snapshot.table_snapshot import SnapshotOptions, TableSnapshot
 from penstock.testing import DatabaseServer, poll_until
 from tests.support.capture import end_of, execute, instance_of, source_of
 
@@ -117,6 +118,68 @@ def test_rows_that_have_come_behind_the_last_chunk_are_not_held_together(
     assert _read(instance, name, position) == before
     assert sum(sizes) == 2100
     assert max(sizes) <= 4 * _CHUNK, sizes
+
+
+_LARGE_ROW = 100_000
+
+
+@pytest.fixture
+def skewed(mariadb: DatabaseServer, database: NewDatabase) -> TableName:
+    """A table of small rows, with large ones at its end: the server's estimate of a chunk is far too small there."""
+    name = TableName(database(mariadb), "skewed")
+    execute(
+        mariadb,
+        f"USE {name.schema}",
+        f"CREATE TABLE {name} (id INT PRIMARY KEY, a LONGTEXT CHARACTER SET latin1)",
+        f"INSERT INTO {name} SELECT seq, IF(seq > 2000, REPEAT('x', {_LARGE_ROW}), 'small') FROM seq_1_to_2020",
+        f"ANALYZE TABLE {name}",
+    )
+    return name
+
+
+def test_a_chunk_that_is_larger_than_estimated_comes_in_parts(mariadb: DatabaseServer, skewed: TableName) -> None:
+    snapshot = TableSnapshot(source_of(mariadb), skewed, SnapshotOptions(chunk=ChunkSize(bytes=1 << 16)))
+    parts = list(snapshot)
+    assert [number for part in parts for batch in part.batches for number in batch.column("id").to_pylist()] == [
+        *range(1, 2021)
+    ]
+    chunks = [part.chunk for part in parts]
+    assert len(chunks) > len(set(chunks)), "a part has the chunk that it is of"
+    assert max(part.bytes for part in parts) <= 4 << 16
+
+
+def test_a_chunk_of_an_instance_that_is_larger_than_estimated_is_read_in_pieces(
+    mariadb: DatabaseServer, instance: Instance, skewed: TableName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    position = _captured(instance, mariadb)
+    sizes: list[int] = []
+    read = ChunkReader.read
+
+    def watched_read(self: ChunkReader, table: Any, chunk: Chunk) -> Any:
+        rows = read(self, table, chunk)
+        sizes.append(rows.bytes)
+        return rows
+
+    monkeypatch.setattr(ChunkReader, "read", watched_read)
+    assert {number: len(text) for number, text in _read(instance, skewed, position).items() if number > 2000} == (
+        dict.fromkeys(range(2001, 2021), _LARGE_ROW)
+    )
+    assert max(sizes) <= 4 << 16
+
+
+def test_rows_of_one_key_are_read_together_whatever_their_size(mariadb: DatabaseServer, database: NewDatabase) -> None:
+    """No limit can be set between rows that differ only in a part of the key that is no exact limit."""
+    name = TableName(database(mariadb), "t")
+    execute(
+        mariadb,
+        f"USE {name.schema}",
+        f"CREATE TABLE {name} (a INT, b DOUBLE, c LONGTEXT CHARACTER SET latin1, PRIMARY KEY (a, b))",
+        f"INSERT INTO {name} SELECT seq DIV 5, seq, REPEAT('x', {_LARGE_ROW}) FROM seq_0_to_14",
+    )
+    table = TableSnapshot(source_of(mariadb), name).table
+    with ChunkReader(source_of(mariadb), max_bytes=2 * _LARGE_ROW) as reader:
+        parts = list(reader.read_parts(table, Chunk(None, None)))
+    assert [part.rows for part in parts if part.rows] == [5, 5, 5]
 
 
 def test_questions_share_a_connection_that_is_closed_when_it_is_idle(

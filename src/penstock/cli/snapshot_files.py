@@ -22,6 +22,7 @@ from penstock.render.row_lines import RowLines
 from penstock.snapshot.chunks import Chunk
 from penstock.snapshot.reader import ChunkRows
 from penstock.snapshot.table import SnapshotTable
+from penstock.source.consistent_read import Watermark
 
 Format = Literal["parquet", "csv", "json", "arrow"]
 FORMATS: tuple[Format, ...] = ("parquet", "csv", "json", "arrow")
@@ -135,14 +136,18 @@ class SnapshotFolder:
         """Write the file of a chunk, whose rows come in parts, and note that it is finished."""
         name = f"part-{number:06}.{self._kind}"
         entry: dict[str, Any] = {"file": name, "rows": 0}
+        marks: list[Watermark] = []
         with open_whole(self._path / name) as file:
             target = RowFile(file, self._kind, columns, schema, is_pipe=False)
             for rows in parts:
                 target.write(rows.batches)
                 entry["rows"] += rows.rows
                 if rows.watermark is not None:
-                    entry["low"], entry["high"] = rows.watermark.low.to_json(), rows.watermark.high.to_json()
+                    marks.append(rows.watermark)
             target.finish()
+        if marks:
+            entry["low"] = min(mark.low for mark in marks).to_json()
+            entry["high"] = max(mark.high for mark in marks).to_json()
         self._finished[str(number)] = entry
         self._save()
 

@@ -32,7 +32,7 @@ from penstock.snapshot.chunks import Chunk, ChunkSize, plan_chunks, split_chunk
 from penstock.snapshot.key_column import Key
 from penstock.snapshot.key_order import ask_database, find_inside
 from penstock.snapshot.pacing import Pacer
-from penstock.snapshot.reader import ChunkReader, ChunkRows
+from penstock.snapshot.reader import ChunkReader, ChunkRows, ChunkTooLargeError
 from penstock.snapshot.table import SnapshotTable, describe_table
 from penstock.store import EventStore
 
@@ -164,9 +164,13 @@ class InstanceSnapshots:
                 f" {table.key_description}): start the query with a new checkpoint"
             )
         count = 0
-        for piece in pieces:
-            captured = self._instance.store.latest
-            rows = self._read_rows(table, piece, is_over)
+        while pieces:
+            piece, captured = pieces.pop(0), self._instance.store.latest
+            try:
+                rows = self._read_rows(table, piece, is_over)
+            except ChunkTooLargeError as error:
+                pieces[:0] = error.pieces
+                continue
             self._check_server(rows, captured)
             state = self._bring_to(table, rows, position, fields, is_over)
             self._check_server(rows, captured)  # what is known of the log's files is more than before
@@ -208,17 +212,18 @@ class InstanceSnapshots:
                 raise NotRunningError(_GONE)
 
         try:
-            age_s = self._instance.settings.snapshot.max_view_age_s
+            settings = self._instance.settings.snapshot
             source, replica = self._source(), self._replica()
             with ChunkReader(
                 replica or source,
                 pacer=self._pacer,
-                max_view_age_s=age_s,
+                max_view_age_s=settings.max_view_age_s,
                 retry_timeout_s=_RETRY_S,
                 on_rows=check_reader,
                 asks_server=True,
                 primary=source if replica is not None else None,
                 check_table=_check_replica if replica is not None else None,
+                max_bytes=ChunkSize(settings.chunk_rows, settings.chunk_bytes).most_bytes,
             ) as reader:
                 return reader.read(table, chunk)
         finally:

@@ -15,6 +15,7 @@ from penstock.snapshot.key_column import Key, KeyColumn, after, quote_name, up_t
 from penstock.snapshot.table import SnapshotTable
 
 _TOLERANCE = 2  # an estimate of so many times the wanted rows is cut again
+_MOST_TIMES_BYTES = 4  # the wanted bytes of a chunk
 _MOST_PIECES = 1000  # that a range is cut into at once
 
 
@@ -24,6 +25,11 @@ class ChunkSize:
 
     rows: int = 100_000
     bytes: int = 32 << 20
+
+    @property
+    def most_bytes(self) -> int:
+        """Return how much memory the rows of a chunk may take: where the estimate was so wrong, it is split."""
+        return _MOST_TIMES_BYTES * self.bytes
 
     def rows_for(self, table: SnapshotTable) -> int:
         """Return the rows of a chunk of this table."""

@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -34,12 +34,21 @@ RETRY_TIMEOUT_S = 300.0
 MAX_VIEW_AGE_S = 60.0
 
 
-class _ViewTooOldError(Exception):
-    """A chunk was not read before its read view became too old."""
+class ChunkTooLargeError(Exception):
+    """The rows of a chunk take more memory than they may: read these pieces of it one after the other."""
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, pieces: list[Chunk]) -> None:
+        super().__init__()
+        self.pieces = pieces
+
+
+class _MustSplitError(Exception):
+    """A chunk was not read before its read view became too old, or its rows take too much memory."""
+
+    def __init__(self, rows: int, *, is_too_large: bool) -> None:
         super().__init__()
         self.rows = rows  # that were read until then
+        self.is_too_large = is_too_large
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +91,18 @@ class ChunkReader:
         asks_server: bool = False,
         primary: SourceSettings | None = None,
         check_table: Callable[[Any, SnapshotTable], None] | None = None,
+        max_bytes: float = math.inf,
     ) -> None:
         """A read view is open for `max_view_age_s` at most: the rest of a chunk that takes longer is split. `on_rows`
         is called with the number of rows of each batch as it comes. With `asks_server` the rows say which server they
         are from; the user then needs REPLICATION SLAVE. With a `primary` the rows are read from a replica of it, and
         their positions, and the server that is asked for, are those of the primary. `check_table` is called with a
-        cursor in each read view, before rows are read, and may raise."""
+        cursor in each read view, before rows are read, and may raise. The rows of a chunk take `max_bytes` of memory at
+        most, unless they all have one key."""
         self._settings, self._options, self._retry_timeout_s = settings, options, retry_timeout_s
         self._pacer, self._max_view_age_s, self._on_rows = pacer or Pacer(), max_view_age_s, on_rows
         self._asks_server, self._primary, self._check_table = asks_server, primary, check_table
+        self._max_bytes = max_bytes
         self._connection: Any = None
         self._primary_connection: Any = None
         self._reading: ConsistentRead | ReplicaRead | None = None  # on these connections
@@ -121,35 +133,55 @@ class ChunkReader:
 
     def read(self, table: SnapshotTable, chunk: Chunk) -> ChunkRows:
         """Return the rows of a chunk. A connection that breaks, or is killed, is opened again and the chunk read
-        again: nothing of it was given before all of it was there."""
+        again: nothing of it was given before all of it was there. Raises ChunkTooLargeError with the pieces to read
+        instead when the rows take too much memory."""
         timer, piece_rows = RetryTimer(_BACKOFF), 0
+        is_too_large, max_bytes = False, self._max_bytes
         while True:
             self._pacer.wait_until_resumed()  # before a read view is opened
             try:
                 if not piece_rows:
-                    return self._read(table, chunk)
+                    return self._read(table, chunk, max_bytes)
                 pieces = self._split(table, chunk, piece_rows)
-                break
-            except _ViewTooOldError as error:
+            except _MustSplitError as error:
                 self.close()
+                is_too_large, piece_rows = error.is_too_large, max(1, error.rows // 2)
                 log.info(
-                    "snapshot chunk split source=%s table=%s rows=%d reason=read view open for %g s",
-                    self._settings.address, table.name, error.rows, self._max_view_age_s,
+                    "snapshot chunk split source=%s table=%s rows=%d reason=%s",
+                    self._settings.address, table.name, error.rows,
+                    "too many bytes" if is_too_large else f"read view open for {self._max_view_age_s:g} s",
                 )  # fmt: skip
-                piece_rows = max(1, error.rows // 2)
             except SourceConnectionError as error:
                 self._wait_for_retry(timer, table, error)
             except BaseException:
                 self.close()  # it may be in the middle of the rows
                 raise
-        return _join_parts(chunk, [self.read(table, piece) for piece in pieces])
+            else:
+                if not is_too_large:
+                    return self._read_pieces(table, chunk, pieces)
+                if pieces[0].until != chunk.until:
+                    raise ChunkTooLargeError(pieces)
+                piece_rows, max_bytes = 0, math.inf  # its rows all have one key, by which no limit can be set
+
+    def _read_pieces(self, table: SnapshotTable, chunk: Chunk, pieces: list[Chunk]) -> ChunkRows:
+        """Return the rows of a chunk from its pieces, of which each is read in a read view of its own."""
+        parts: list[ChunkRows] = []
+        for number, piece in enumerate(pieces):
+            try:
+                parts.append(self.read(table, piece))
+            except ChunkTooLargeError as error:
+                raise ChunkTooLargeError([*pieces[:number], *error.pieces, *pieces[number + 1 :]]) from None
+            if number and sum(part.bytes for part in parts) > self._max_bytes:
+                raise ChunkTooLargeError(pieces)
+        return _join_parts(chunk, parts)
 
     def read_parts(self, table: SnapshotTable, chunk: Chunk) -> Iterator[ChunkRows]:
-        """Yield the rows of a chunk in parts, which all have its watermark. A chunk of a table with a key is one part.
-        A table without one may have any size, so its rows are given as they come; it cannot be read again when the
-        connection breaks behind the first of them, because the others could not be told from those."""
+        """Yield the rows of a chunk in parts, each with its watermark. A chunk of a table with a key is one part, or
+        several where its rows take too much memory together. A table without one may have any size, so its rows are
+        given as they come; it cannot be read again when the connection breaks behind the first of them, because the
+        others could not be told from those."""
         if table.key:
-            yield self.read(table, chunk)
+            yield from self._read_keyed_parts(table, chunk)
             return
         timer, rows = RetryTimer(_BACKOFF), 0
         while True:
@@ -172,6 +204,18 @@ class ChunkReader:
             else:
                 return
 
+    def _read_keyed_parts(self, table: SnapshotTable, chunk: Chunk) -> Iterator[ChunkRows]:
+        """Yield the rows of a chunk of a table with a key: at once, or in the pieces that it must be split into."""
+        pending = [chunk]
+        while pending:
+            piece = pending.pop(0)
+            try:
+                rows = self.read(table, piece)
+            except ChunkTooLargeError as error:
+                pending[:0] = error.pieces
+            else:
+                yield replace(rows, chunk=chunk)
+
     def _wait_for_retry(self, timer: RetryTimer, table: SnapshotTable, error: SourceConnectionError) -> None:
         """Close the connection and wait for a while; raise the error when it was retried for long enough."""
         self.close()
@@ -189,12 +233,18 @@ class ChunkReader:
         with closing(connect_for_snapshot(self._settings)) as connection, translate_errors(self._settings):
             return list(split_chunk(connection.cursor(), table, chunk, rows))
 
-    def _read(self, table: SnapshotTable, chunk: Chunk) -> ChunkRows:
+    def _read(self, table: SnapshotTable, chunk: Chunk, max_bytes: float) -> ChunkRows:
         """Read a chunk once."""
         reading, watermark, servers = self._open_view(table)
         # A table without a key is one chunk, which cannot be read in pieces.
         deadline = time.monotonic() + self._max_view_age_s if table.key else math.inf
-        batches = list(self._read_batches(table, chunk, deadline))
+        batches: list[pa.RecordBatch] = []
+        rows = size = 0
+        for batch in self._read_batches(table, chunk, deadline):
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            if size > max_bytes and rows > 1 and table.key:
+                raise _MustSplitError(rows, is_too_large=True)
+            batches.append(batch)
         reading.close()
         self._check_unchanged(table)
         return ChunkRows(chunk, batches, watermark, servers)
@@ -253,7 +303,7 @@ class ChunkReader:
                 if self._on_rows is not None:
                     self._on_rows(batch.num_rows)
                 if not self._pacer.wait_for(batch.num_rows, deadline):
-                    raise _ViewTooOldError(rows)
+                    raise _MustSplitError(rows, is_too_large=False)
                 yield batch
         except SchemaError as error:
             raise SchemaError(f"table {table.name}: {error}") from error

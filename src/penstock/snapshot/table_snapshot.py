@@ -2,9 +2,9 @@
 
 import queue
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from penstock.snapshot.chunks import Chunk, ChunkSize, plan_chunks
 from penstock.snapshot.columns import RowDecoder
 from penstock.snapshot.connection import connect_for_snapshot
 from penstock.snapshot.pacing import Pacer
-from penstock.snapshot.reader import MAX_VIEW_AGE_S, ChunkReader, ChunkRows
+from penstock.snapshot.reader import MAX_VIEW_AGE_S, ChunkReader, ChunkRows, ChunkTooLargeError
 from penstock.snapshot.table import SnapshotTable, describe_table
 from penstock.source.connection import translate_errors
 
@@ -48,7 +48,7 @@ class TableSnapshot:
         print(rows.watermark, rows.rows)
 
     Chunks are planned while others are read. At most one chunk more than there are connections is held in memory. A
-    table without a key is one chunk, which comes in parts.
+    table without a key is one chunk, which comes in parts; so does one that is much larger than the server estimated.
     """
 
     def __init__(
@@ -92,29 +92,19 @@ class TableSnapshot:
     def _read_ahead(self, chunks: Iterable[Chunk]) -> Iterator[ChunkRows]:
         """Yield the rows of these chunks in their order, while the next ones are read on other connections."""
         count = self._options.connections
-        readers: queue.SimpleQueue[ChunkReader] = queue.SimpleQueue()
         made = [self._create_reader() for _ in range(count)]
-        for reader in made:
-            readers.put(reader)
-
-        def read(chunk: Chunk) -> ChunkRows:
-            reader = readers.get()
-            try:
-                return reader.read(self.table, chunk)
-            finally:
-                readers.put(reader)
-
-        window: deque[Future[ChunkRows]] = deque()
+        readers = _Readers(self.table, made)
+        window: deque[tuple[Chunk, Future[ChunkRows]]] = deque()
         pool = ThreadPoolExecutor(count, "snapshot")
         try:
             for chunk in chunks:
-                window.append(pool.submit(read, chunk))
+                window.append((chunk, pool.submit(readers.read, chunk)))
                 if len(window) > count:
-                    yield window.popleft().result()
+                    yield from readers.read_parts(*window.popleft())
             while window:
-                yield window.popleft().result()
+                yield from readers.read_parts(*window.popleft())
         finally:
-            for future in window:
+            for _, future in window:
                 future.cancel()
             for reader in made:
                 reader.interrupt()
@@ -127,5 +117,44 @@ class TableSnapshot:
         """Return a reader for one connection."""
         options = self._options
         return ChunkReader(
-            self._settings, options=options.decode, pacer=self.pacer, max_view_age_s=options.max_view_age_s
+            self._settings,
+            options=options.decode,
+            pacer=self.pacer,
+            max_view_age_s=options.max_view_age_s,
+            max_bytes=options.chunk.most_bytes,
         )
+
+
+class _Readers:
+    """Reads chunks of a table with readers that are free. Any thread may call it."""
+
+    def __init__(self, table: SnapshotTable, readers: Iterable[ChunkReader]) -> None:
+        self._table = table
+        self._free: queue.SimpleQueue[ChunkReader] = queue.SimpleQueue()
+        for reader in readers:
+            self._free.put(reader)
+
+    @contextmanager
+    def _lend(self) -> Generator[ChunkReader]:
+        """Wait for a reader that is free, and lend it."""
+        reader = self._free.get()
+        try:
+            yield reader
+        finally:
+            self._free.put(reader)
+
+    def read(self, chunk: Chunk) -> ChunkRows:
+        """Return the rows of a chunk; raise ChunkTooLargeError when they cannot be held together."""
+        with self._lend() as reader:
+            return reader.read(self._table, chunk)
+
+    def read_parts(self, chunk: Chunk, future: Future[ChunkRows]) -> Iterator[ChunkRows]:
+        """Yield the rows of a chunk that was read in another thread; when they cannot be held together, read its pieces
+        one after the other."""
+        try:
+            yield future.result()
+        except ChunkTooLargeError as error:
+            with self._lend() as reader:
+                for piece in error.pieces:
+                    for rows in reader.read_parts(self._table, piece):
+                        yield replace(rows, chunk=chunk)

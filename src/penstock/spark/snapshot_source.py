@@ -110,7 +110,11 @@ class SnapshotBatchReader(spark.DataSourceReader):
         fields = _spark_fields(self._options, self._table)
         options = self._options
         with ChunkReader(
-            options.source, options=options.decode, pacer=pacer, max_view_age_s=options.max_view_age_s
+            options.source,
+            options=options.decode,
+            pacer=pacer,
+            max_view_age_s=options.max_view_age_s,
+            max_bytes=options.chunk.most_bytes,
         ) as reader:
             for chunk in part.chunks:
                 for rows in reader.read_parts(self._table, chunk):
