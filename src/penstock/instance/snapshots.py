@@ -33,6 +33,7 @@ from penstock.snapshot.key_column import Key
 from penstock.snapshot.key_order import ask_database, find_inside
 from penstock.snapshot.pacing import Pacer
 from penstock.snapshot.reader import ChunkReader, ChunkRows, ChunkTooLargeError
+from penstock.snapshot.server_mark import ServerMark
 from penstock.snapshot.table import SnapshotTable, describe_table
 from penstock.store import EventStore
 
@@ -167,13 +168,12 @@ class InstanceSnapshots:
         while pieces:
             piece, captured = pieces.pop(0), self._instance.store.latest
             try:
-                rows = self._read_rows(table, piece, is_over)
+                rows = self._read_rows(table, piece, captured, is_over)
             except ChunkTooLargeError as error:
                 pieces[:0] = error.pieces
                 continue
-            self._check_server(rows, captured)
             state = self._bring_to(table, rows, position, fields, is_over)
-            self._check_server(rows, captured)  # what is known of the log's files is more than before
+            self._check_servers(rows.servers, captured)  # what is known of the log's files is more than before
             if self._instance.source_log.epoch != epoch:
                 raise NotRunningError("the source was switched while a table was read: read the chunk again")
             count += state.num_rows
@@ -201,8 +201,11 @@ class InstanceSnapshots:
         with self._questions.cursor() as cursor:
             return ask_database(cursor, table, keys, chunk)
 
-    def _read_rows(self, table: SnapshotTable, chunk: Chunk, is_over: Callable[[], bool]) -> ChunkRows:
-        """Read a chunk on one of the connections that snapshots may have."""
+    def _read_rows(
+        self, table: SnapshotTable, chunk: Chunk, captured: Position, is_over: Callable[[], bool]
+    ) -> ChunkRows:
+        """Read a chunk on one of the connections that snapshots may have. The log was captured up to a position
+        before."""
         while not self._connections.acquire(timeout=1.0):
             if is_over():
                 raise NotRunningError(_GONE)
@@ -214,6 +217,12 @@ class InstanceSnapshots:
         try:
             settings = self._instance.settings.snapshot
             source, replica = self._source(), self._replica()
+
+            def check_view(cursor: Any, table: SnapshotTable, servers: Sequence[ServerMark]) -> None:
+                self._check_servers(servers, captured)  # first: another server may have another table
+                if replica is not None:
+                    _check_replica(cursor, table)
+
             with ChunkReader(
                 replica or source,
                 pacer=self._pacer,
@@ -222,19 +231,19 @@ class InstanceSnapshots:
                 on_rows=check_reader,
                 asks_server=True,
                 primary=source if replica is not None else None,
-                check_table=_check_replica if replica is not None else None,
+                check_view=check_view,
                 max_bytes=ChunkSize(settings.chunk_rows, settings.chunk_bytes).most_bytes,
             ) as reader:
                 return reader.read(table, chunk)
         finally:
             self._connections.release()
 
-    def _check_server(self, rows: ChunkRows, captured: Position) -> None:
+    def _check_servers(self, servers: Sequence[ServerMark], captured: Position) -> None:
         """Raise NotRunningError when a chunk was not read from the server whose log is captured, which was captured up
         to a position before."""
         source_log = self._instance.source_log
         record = source_log.record
-        for server in rows.servers:
+        for server in servers:
             if difference := server.difference_from(record.server, record.files, captured):
                 raise NotRunningError(
                     f"{source_log.source.address} is another server than the one whose log is captured, or its log was"

@@ -4,7 +4,7 @@ import logging
 import math
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -32,6 +32,9 @@ log = logging.getLogger(__name__)
 _BACKOFF = Backoff(0.1, 5.0, spread=0.5)
 RETRY_TIMEOUT_S = 300.0
 MAX_VIEW_AGE_S = 60.0
+
+CheckView = Callable[[Any, SnapshotTable, Sequence[ServerMark]], None]
+"""Checks a read view by a cursor in it, the table that is read, and the server that it is of, where that was asked."""
 
 
 class ChunkTooLargeError(Exception):
@@ -90,18 +93,18 @@ class ChunkReader:
         on_rows: Callable[[int], None] | None = None,
         asks_server: bool = False,
         primary: SourceSettings | None = None,
-        check_table: Callable[[Any, SnapshotTable], None] | None = None,
+        check_view: CheckView | None = None,
         max_bytes: float = math.inf,
     ) -> None:
         """A read view is open for `max_view_age_s` at most: the rest of a chunk that takes longer is split. `on_rows`
         is called with the number of rows of each batch as it comes. With `asks_server` the rows say which server they
         are from; the user then needs REPLICATION SLAVE. With a `primary` the rows are read from a replica of it, and
-        their positions, and the server that is asked for, are those of the primary. `check_table` is called with a
-        cursor in each read view, before rows are read, and may raise. The rows of a chunk take `max_bytes` of memory at
+        their positions, and the server that is asked for, are those of the primary. `check_view` is called in
+        each read view, before rows are read, and may raise. The rows of a chunk take `max_bytes` of memory at
         most, unless they all have one key."""
         self._settings, self._options, self._retry_timeout_s = settings, options, retry_timeout_s
         self._pacer, self._max_view_age_s, self._on_rows = pacer or Pacer(), max_view_age_s, on_rows
-        self._asks_server, self._primary, self._check_table = asks_server, primary, check_table
+        self._asks_server, self._primary, self._check_view = asks_server, primary, check_view
         self._max_bytes = max_bytes
         self._connection: Any = None
         self._primary_connection: Any = None
@@ -278,9 +281,9 @@ class ChunkReader:
         else:
             watermark, ask = reading.open(), reading.query
         servers = [ServerMark.read(ask, watermark.high)] if self._asks_server and watermark is not None else []
-        if self._check_table is not None:
+        if self._check_view is not None:
             with translate_errors(self._settings), self._connection.cursor() as cursor:
-                self._check_table(cursor, table)
+                self._check_view(cursor, table, servers)
         return reading, watermark, servers
 
     def _connect(self) -> ConsistentRead | ReplicaRead:
