@@ -82,9 +82,8 @@ class BatchPlanner:
         """Return where the first batch after a start of the query ends, for a Spark that does not say where it begins:
         where the source's log ends now. That is behind every offset that a checkpoint may have, and no limit is kept.
         """
-        start = self.initial()
         if self._options.starts_elsewhere_each_time:
-            return self.next(start)  # `latest`: it is the end of the log
+            return self.next(self.initial())  # `latest`: it is the end of the log
         return self.log.offset_of(self.log.resolve("latest"))
 
     def _plan_next(self, start: Offset) -> Offset:
