@@ -171,6 +171,13 @@ class FileLock:
             os.close(self._file)
             self._file = -1
 
+    def fileno(self) -> int:
+        """Return the descriptor of the held lock. A process that inherits it holds the lock, too, until it closes it or
+        ends."""
+        if self._file < 0:
+            raise ValueError(f"the lock on {self.path} is not held")
+        return self._file
+
     def is_taken(self) -> bool:
         """Tell whether some process holds the lock; nothing is created or taken."""
         try:

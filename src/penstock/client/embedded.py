@@ -7,7 +7,7 @@ with it (server/embedded.py). Its folder:
 | name          | content                                                                        |
 |---------------|--------------------------------------------------------------------------------|
 | `data/`       | the schema history of the source                                               |
-| `lock`        | held while somebody starts the server                                          |
+| `lock`        | held while somebody starts the server, also by the server until it serves      |
 | `server.json` | URL and token of the server that runs, readable by its owner only              |
 | `users/`      | one empty file per process for which the server runs                           |
 | `log`         | what the server has logged since it was started                                |
@@ -157,10 +157,10 @@ def find_or_start(source: EmbeddedSource, start_timeout_s: float) -> ServerAddre
         )
     if (address := _find_running(folder)) is not None:
         return address
-    with _hold_start_lock(folder / "lock", source, deadline_s):
+    with _hold_start_lock(folder / "lock", source, deadline_s) as lock:
         if (address := _find_running(folder)) is not None:
             return address
-        _start_server(source, folder, deadline_s)
+        _start_server(source, folder, lock, deadline_s)
     if (address := _find_running(folder)) is None:
         raise ServerUnavailableError(f"{source.server} has ended right after its start:{_read_log_tail(folder)}")
     return address
@@ -177,7 +177,7 @@ def _find_running(folder: Path) -> ServerAddress | None:
 
 
 @contextmanager
-def _hold_start_lock(path: Path, source: EmbeddedSource, deadline_s: float) -> Generator[None]:
+def _hold_start_lock(path: Path, source: EmbeddedSource, deadline_s: float) -> Generator[FileLock]:
     """Hold the lock that lets one process at a time start the server."""
     lock = FileLock(path)
     while True:
@@ -191,19 +191,24 @@ def _hold_start_lock(path: Path, source: EmbeddedSource, deadline_s: float) -> G
                 ) from None
             time.sleep(_POLL_S)
     try:
-        yield
+        yield lock
     finally:
         lock.release()
 
 
-def _start_server(source: EmbeddedSource, folder: Path, deadline_s: float) -> None:
-    """Start the server process, and return when it serves; raise the reason if it fails, or is not ready in time."""
+def _start_server(source: EmbeddedSource, folder: Path, lock: FileLock, deadline_s: float) -> None:
+    """Start the server process, and return when it serves; raise the reason if it fails, or is not ready in time.
+
+    The server inherits the lock: if this process ends meanwhile, the next one waits for that server instead of starting
+    a second one, which would find its folder in use.
+    """
     began_s = time.monotonic()
     request = {"source": source.settings, "data_dir": str(folder / "data")}
     write_private(folder / "log", b"")
     with (folder / "log").open("wb") as log_file:
         process = subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, "-m", "penstock.server.embedded", str(folder)],
+            [sys.executable, "-m", "penstock.server.embedded", str(folder), str(lock.fileno())],
+            pass_fds=(lock.fileno(),),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log_file,

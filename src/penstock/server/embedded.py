@@ -1,8 +1,9 @@
-"""`python -m penstock.server.embedded FOLDER`: a server of one source for the clients of this machine and this user.
+"""`python -m penstock.server.embedded FOLDER LOCK`: a server of one source for this user's clients on this machine.
 
 A client that finds none in its folder starts it, sends the settings as JSON on standard input, and reads one line of
 JSON: `{"url": …}` once the source is followed, or `{"error": class, "message": …}`. The server listens on loopback with
-a token of its own, and `server.json` in the folder, which only its owner can read, says how to reach it. It ends by
+a token of its own, and `server.json` in the folder, which only its owner can read, says how to reach it. LOCK is the
+descriptor of the lock that whoever starts it holds: the server holds it, too, until it can be reached. It ends by
 itself when none of the processes that are registered below `users/` is alive. See client/embedded.py for the other end.
 """
 
@@ -48,6 +49,7 @@ def main(arguments: list[str]) -> int:
         url = f"grpc://{server.address}"
         content = {"url": url, "token": token, "process": LocalProcess.current().to_text()}
         replace_file(folder / "server.json", json.dumps(content).encode())
+        os.close(int(arguments[1]))
         _answer({"url": url})
         _wait_for_end(server, folder / "users", stopped)
     finally:
@@ -82,8 +84,10 @@ def _start(request: dict[str, Any]) -> tuple[Server, str]:
 
 
 def _answer(message: dict[str, str]) -> None:
-    """Tell who started this process how it went; what is printed later goes to the log."""
-    print(json.dumps(message), flush=True)
+    """Tell who started this process how it went, if that process is still there; what is printed later goes to the
+    log."""
+    with suppress(BrokenPipeError):
+        os.write(1, json.dumps(message).encode() + b"\n")
     os.dup2(2, 1)
 
 

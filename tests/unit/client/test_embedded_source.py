@@ -102,6 +102,35 @@ def test_what_a_capture_keeps_is_for_its_owner_only(tmp_path: Path) -> None:
     assert poll_until(lambda: not server.is_alive, 30)
 
 
+_START_AND_WAIT = """
+import select, sys, time
+from penstock.client.embedded import EmbeddedSource, _started, find_or_start
+
+def wait(*_):
+    print(_started[-1].pid, flush=True)
+    time.sleep(600)
+
+select.select = wait  # for the answer of the server, which has its settings
+find_or_start(EmbeddedSource(path=sys.argv[1], state_dir=sys.argv[2]), 120)
+"""
+
+
+def test_a_capture_whose_starter_is_killed_is_waited_for_and_used(tmp_path: Path) -> None:
+    source = EmbeddedSource(path=str(shop_folder(tmp_path / "logs")), state_dir=str(tmp_path / "state"))
+    command = [sys.executable, "-c", _START_AND_WAIT, source.path, source.state_dir]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as starter:
+        assert starter.stdout is not None
+        server = LocalProcess.find(int(starter.stdout.readline()))
+        starter.kill()
+    try:
+        find_or_start(source, START_S)
+        assert json.loads((source.folder / "server.json").read_text())["process"] == server.to_text()
+        assert not FileLock(source.folder / "lock").is_taken()
+    finally:
+        os.kill(server.pid, signal.SIGTERM)
+    assert poll_until(lambda: not server.is_alive, 30)
+
+
 def test_a_capture_that_does_not_start_in_time_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its database accepts the connection, and says nothing; the next one that comes may start it again."""
     monkeypatch.setattr(embedded, "LEAST_START_S", 0.5)
