@@ -151,6 +151,14 @@ def test_a_hundred_tables_make_batches_of_a_bounded_size(tmp_path: Path) -> None
         assert own == {"id": row["_row"] & 0xFFFF_FFFF} | {f"c{i}": i for i in range(20)}
 
 
+def test_a_column_that_was_renamed_is_absent_under_its_other_name(tmp_path: Path) -> None:
+    renamed = table_of("item", Column("title", WireType.VARCHAR, size=200, charset="utf8mb4"))
+    path = written(tmp_path, [(INSERT, ITEM, [[1, "a"]])], [(INSERT, renamed, [[2, "b"]])])
+    before, after = (rows_of(batches_of(path, layout_of([table]))) for table in (ITEM, renamed))
+    assert [(row["item"]["name"], row["_absent"]) for row in before] == [("a", None), (None, ["name"])]
+    assert [(row["item"]["title"], row["_absent"]) for row in after] == [(None, ["title"]), ("b", None)]
+
+
 @pytest.mark.parametrize("option", ["table", "tables"])
 def test_a_decimal_that_spark_has_no_type_for_is_the_same_text_in_every_shape(tmp_path: Path, option: str) -> None:
     """In changes and in the rows of a snapshot; never with an exponent."""
