@@ -11,7 +11,7 @@ from penstock.spark.batch_reader import ChangeBatchReader
 from penstock.spark.layout import ChangeLayout, layout_of
 from penstock.spark.low_latency import LowLatencyReader
 from penstock.spark.options import OPTIONS, ReadOptions, check_mode
-from penstock.spark.stream_reader import HAS_READ_LIMITS, stream_reader
+from penstock.spark.stream_reader import stream_reader
 from penstock.spark.types import spark_schema
 
 _DOCUMENTATION = """Changes of MySQL and MariaDB tables, as a stream or between two positions of the log.
@@ -64,7 +64,7 @@ class PenstockDataSource(spark.DataSource):
 
     def streamReader(self, schema: StructType) -> spark.DataSourceStreamReader:  # noqa: N802, ARG002
         """Return Spark's reader of a stream, which plans batches in the driver and reads them on the executors."""
-        if self._read.is_low_latency and HAS_READ_LIMITS:  # pyspark 4.1 would begin such a query again at each restart
+        if self._read.is_low_latency:
             raise PySparkNotImplementedError(
                 errorClass="NOT_IMPLEMENTED", messageParameters={"feature": "streamReader with lowLatency"}
             )

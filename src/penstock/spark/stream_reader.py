@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyspark.sql.datasource as spark
 
-from penstock.errors import ConfigurationError, PenstockError, SchemaError
+from penstock.errors import PenstockError, SchemaError
 from penstock.model import Position, TableName
 from penstock.spark.batch_reader import LogPart, SnapshotChunkPart, read_part
 from penstock.spark.change_log import ChangeLog, Offset
@@ -36,7 +36,7 @@ _FAR_BYTES = 16 << 20  # of the log that other tables have filled: a store in me
 _LOW_LATENCY_ROWS = 20_000  # of a chunk that is read in the driver
 _REQUESTS_S = 1.0  # how often the server is asked whether tables are to be read again
 _PAUSE_S = 0.02  # between two looks at what others write
-HAS_READ_LIMITS = hasattr(spark, "ReadLimit")  # pyspark 4.2 and later: Spark says where a query stands
+_HAS_READ_LIMITS = hasattr(spark, "ReadLimit")  # pyspark 4.2 and later
 
 
 class BatchPlanner:
@@ -77,14 +77,6 @@ class BatchPlanner:
         end = self._plan_next(start)
         self.log.keep_cursor()  # the next question may come hours later, by the trigger of the query
         return end
-
-    def plan_first(self) -> Offset:
-        """Return where the first batch after a start of the query ends, for a Spark that does not say where it begins:
-        where the source's log ends now. That is behind every offset that a checkpoint may have, and no limit is kept.
-        """
-        if self._options.starts_elsewhere_each_time:
-            return self.next(self.initial())  # `latest`: it is the end of the log
-        return self.log.offset_of(self.log.resolve("latest"))
 
     def _plan_next(self, start: Offset) -> Offset:
         self._has_cursor = True  # planning moves it
@@ -261,19 +253,7 @@ class ChangeStreamReader(spark.DataSourceStreamReader):
         return read_part(self._options, self._layout, partition)
 
 
-def check_plain_start(options: ReadOptions) -> None:
-    """Raise ConfigurationError for a start that a query cannot resume from on pyspark 4.1: it would be looked up again
-    after each restart, before Spark says where the query stands."""
-    start = options.starting_position or "latest"
-    if options.starts_elsewhere_each_time and start != "latest":
-        raise ConfigurationError(
-            f"startingPosition {start} needs pyspark 4.2 or newer: pyspark 4.1 does not tell a source that a query"
-            " resumes, and it would begin again after each restart. Use `earliest`, `latest`, a position, GTIDs or a"
-            " whole date and time; the rows that a table has now are read by format penstock_snapshot"
-        )
-
-
-if HAS_READ_LIMITS:
+if _HAS_READ_LIMITS:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
     class _LimitedReader(ChangeStreamReader, SupportsTriggerAvailableNow):
@@ -301,19 +281,15 @@ else:
     class _PlainReader(ChangeStreamReader):
         """pyspark 4.1: Spark only asks for the newest position, and does not say where it stands.
 
-        It asks for that before it asks where a new query begins. A query that is restarted is told by `partitions` when
-        its last batch was not committed, and else by nobody before its first batch is planned.
+        It asks for that before it asks where a new query begins. Before it asks a query that is restarted, it calls
+        `partitions`: with its last batch, or with the end of that batch twice when it was committed.
         """
 
         _reached: Offset | None = None
 
-        def __init__(self, options: ReadOptions, layout: ChangeLayout) -> None:
-            check_plain_start(options)
-            super().__init__(options, layout)
-
         def latestOffset(self) -> Offset:  # noqa: N802  # pyright: ignore[reportIncompatibleMethodOverride]
             """Return where the next batch ends."""
-            self._reached = self._planner.plan_first() if self._reached is None else self._planner.next(self._reached)
+            self._reached = self._planner.next(self._reached or self.initialOffset())
             return self._reached
 
         def partitions(self, start: Offset, end: Offset) -> list[spark.InputPartition]:
