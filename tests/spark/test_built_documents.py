@@ -20,6 +20,8 @@ from tests.support.document_shop import graph_of
 class CountingWriter:
     """Stands for the writer of the driver, and counts what it is given."""
 
+    requirement = None  # nothing is read back
+
     def __init__(self) -> None:
         self.operations = 0
 
