@@ -142,7 +142,10 @@ def verify(  # noqa: PLR0917 - one per option
 
             def require_current() -> None:
                 if graphs.load().fingerprint != loaded.fingerprint:
-                    raise TableAlteredError(f"tables of index '{loaded_spec.index}' were altered during the comparison")
+                    raise TableAlteredError(
+                        f"tables of index '{loaded_spec.index}' were altered during the comparison: it proves nothing"
+                        " and has stopped; start it again when sync has followed the statement"
+                    )
 
             check = DifferenceCheck(
                 *(builder, rows, search, changes), require_current=require_current, pause=stopped.wait, **options

@@ -1,4 +1,4 @@
-"""Decides whether documents that look unequal are: a change on its way to the index is no difference.
+"""Decides whether documents that look unequal really are: a change on its way to the index is not reported.
 
 A document is read from the database, then from the index when that has all changes which the first read has seen, then
 from the database again:
