@@ -164,5 +164,9 @@ class SinkRejectedError(SinkError):
     """The sink refused these documents for good."""
 
 
+class IndexDifferentError(PenstockError):
+    """A new index is not equal to the database, so readers do not get it."""
+
+
 class ServerStartError(PenstockError):
     """A server of `penstock.testing` could not be fetched or started; the message ends with its last log lines."""

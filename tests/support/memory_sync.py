@@ -33,6 +33,9 @@ class MemorySync:
         self.outcomes.append((dict(versions), [item.id for item in rejected]))
         self.rejections = list(rejected)
 
+    def record_range(self, documents: int, rejected: Sequence[Rejection]) -> None:  # noqa: ARG002
+        self.record({}, rejected)
+
     def find_referring(self, references: Collection[str]) -> Iterator[tuple[str, str | None]]:  # noqa: ARG002
         """Yield what was refused, as an OutcomeLog does: here nothing."""
         return iter(())

@@ -15,7 +15,7 @@ from tests.support.capture import poll
 from tests.support.refusing_proxy import RefusingProxy
 from tests.support.serve_process import ServeProcess, serve_process
 from tests.support.shop import INDEXES, compare, create_shop, expected_documents, read_documents, spec_texts
-from tests.support.sync_process import PENSTOCK, SyncProcess
+from tests.support.sync_process import PENSTOCK, SyncProcess, find_descendants, find_workers
 
 DATABASE = "shop"
 _START_S = 120.0
@@ -62,7 +62,7 @@ class SyncPipeline:
     def peak_memory_kib(self) -> int:
         """Return the sum of the largest sizes of the sync process, its JVM and its Python workers."""
         total = 0
-        for process in (self.sync.process.pid, *_descendants(self.sync.process.pid)):
+        for process in (self.sync.process.pid, *find_descendants(self.sync.process.pid)):
             with suppress(OSError):
                 status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
                 total += sum(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
@@ -150,10 +150,9 @@ class SyncPipeline:
 
     def kill_workers(self) -> None:
         """Kill the processes in which Spark runs Python."""
-        for process in _descendants(self.sync.process.pid):
+        for process in find_workers(self.sync.process.pid):
             with suppress(OSError):
-                if b"\0-m\0pyspark." in Path(f"/proc/{process}/cmdline").read_bytes():  # the JVM names it in a path
-                    os.kill(process, signal.SIGKILL)
+                os.kill(process, signal.SIGKILL)
 
     def kill_jvm(self) -> None:
         """Kill the Java process of Spark, which ends sync."""
@@ -177,19 +176,6 @@ class SyncPipeline:
         )
         with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - ours
             answer.read()
-
-
-def _descendants(process: int) -> list[int]:
-    """Return the ids of all processes that a process has started, and that those have started."""
-    children: dict[int, list[int]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            parent = int(path.read_text().rpartition(")")[2].split()[1])
-            children.setdefault(parent, []).append(int(path.parent.name))
-    processes = list(children.get(process, ()))
-    for child in processes:
-        processes += children.get(child, ())
-    return processes
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +72,26 @@ class SyncProcess:
         self._reader.join()
         if self.process.stdout is not None:
             self.process.stdout.close()
+
+
+def find_descendants(process: int) -> list[int]:
+    """Return the ids of all processes that a process has started, and that those have started."""
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parent = int(path.read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(path.parent.name))
+    processes = list(children.get(process, ()))
+    for child in processes:
+        processes += children.get(child, ())
+    return processes
+
+
+def find_workers(process: int) -> list[int]:
+    """Return the ids of the processes in which the Spark of a process runs Python."""
+    workers: list[int] = []
+    for child in find_descendants(process):
+        with suppress(OSError):
+            if b"\0-m\0pyspark." in Path(f"/proc/{child}/cmdline").read_bytes():  # the JVM names it in a path
+                workers.append(child)
+    return workers

@@ -102,15 +102,18 @@ def retry(
 
         penstock dlq retry /var/lib/penstock/product --index http://127.0.0.1:9200 --spec product.yml
     """
-    from penstock.search.dead_letter_retry import RetryReport, retry_letters  # noqa: PLC0415 - Arrow takes time to load
-    from penstock.search.opening import is_http, open_index  # noqa: PLC0415
+    from penstock.coordinate.term_files import read_generations  # noqa: PLC0415 - Arrow takes time to load
+    from penstock.search.dead_letter_retry import RetryReport, retry_letters  # noqa: PLC0415
+    from penstock.search.opening import is_http, locate_generation, open_index  # noqa: PLC0415
 
     report, transforms = RetryReport(), _load_transforms(spec or [])
+    generations = read_generations(checkpoint.absolute())
     with _open_letters(checkpoint) as letters:
         if not is_http(index) and name is None and len(names := letters.index_names()) > 1:
             raise ConfigurationError(f"a folder holds one index, but there are dead letters of {names}: use --name")
         for index_name, chosen in groupby(_choose_letters(letters, numbers, name), key=lambda letter: letter.index):
-            with closing(open_index(index, index_name, api_key=index_api_key, ca_certs=index_ca)) as target:
+            location = locate_generation(index, index_name, generations.get(index_name, ""))
+            with closing(open_index(*location, api_key=index_api_key, ca_certs=index_ca)) as target:
                 report += retry_letters(letters, target, chosen, transforms.get(index_name))
     refused = [{"number": letter.number, "id": letter.id, "reason": reason} for letter, reason in report.refused]
     data = {"written": report.written, "stale": report.stale, "refused": refused}

@@ -8,16 +8,20 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.index_build import build, rollback
 from penstock.cli.index_verify import verify
 from penstock.cli.output import Output, OutputFormat
 from penstock.cli.source_options import Host, Password, Port, User, build_source_settings
 
 app = typer.Typer(
-    help="Explain document specs, which define what a search index holds, and prove that an index equals its database.",
+    help="Explain document specs, which define what a search index holds, build indexes behind an alias, and prove that"
+    " an index equals its database.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
 
+app.command()(build)
+app.command()(rollback)
 app.command()(verify)
 
 

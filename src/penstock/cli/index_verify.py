@@ -20,10 +20,8 @@ from penstock.errors import PenstockError, TableAlteredError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.config import SourceSettings
     from penstock.document.difference import Difference
     from penstock.document.verify import IndexVerifier, VerifyProgress, VerifyResult
-    from penstock.model import TableName
 
 EXIT_DIFFERENT, EXIT_UNSETTLED = 3, 4
 
@@ -109,6 +107,7 @@ def verify(  # noqa: PLR0917 - one per option
     from penstock.spark.applied_changes import SettleTime, StreamProgress, open_sync_state, read_applied_to  # noqa: PLC0415
     from penstock.spark.index_sync import table_filter  # noqa: PLC0415
     from penstock.spark.index_target import IndexTarget  # noqa: PLC0415
+    from penstock.spark.resumable_load import estimate_documents  # noqa: PLC0415
     from penstock.spark.sync_job import LoadedGraphs  # noqa: PLC0415
 
     loaded_spec = load_located_spec(spec)
@@ -126,6 +125,7 @@ def verify(  # noqa: PLR0917 - one per option
             keys = None if key_range is None else KeyRange.parse(key_range, loaded.graph)
             client = opened.enter_context(closing(FlightClient(ServerAddress(server, token, tls_ca), destination)))
             target = IndexTarget(index, api_key=api_key, ca_certs=index_ca).of_index(loaded_spec.index, is_alone=True)
+            target = target if state is None else target.of_generation(state.generation(loaded_spec.index))
             search = opened.enter_context(closing(target.open(read_only=not repair)))
             rows = opened.enter_context(closing(SourceRows(source, DOCUMENT_DECODING)))
             builder = DocumentBuilder(loaded.graph, rows, loaded.missing)
@@ -135,7 +135,7 @@ def verify(  # noqa: PLR0917 - one per option
             else:
                 letters = opened.enter_context(DeadLetters.open(state.dead_letters, is_created=repair))
                 options["keep_rejected"] = DeadLetterOutcome(loaded_spec.index, letters, most_rejected=1.0).record
-                options["explain"] = partial(explain_by_letter, letters, loaded_spec.index)
+                options["explain"] = partial(letters.explain, loaded_spec.index)
                 find_applied = partial(read_applied_to, checkpoint, loaded_spec.index)
                 tables = table_filter(sorted(loaded.graph.tables))
                 changes = StreamProgress(client, find_applied, tables, timeout_s=wait, stopped=stopped)
@@ -190,22 +190,6 @@ def compare_once(verifier: "IndexVerifier", printer: "VerifyPrinter", stopped: t
     if result.is_equal or (repair and not result.unrepaired and not result.unsettled):
         return 0
     return EXIT_DIFFERENT if any(result.counts.values()) else EXIT_UNSETTLED
-
-
-def estimate_documents(source: "SourceSettings", table: "TableName") -> int:
-    """Return how many rows the root table has by the estimate of its server."""
-    from penstock.snapshot.table import estimate_rows  # noqa: PLC0415 - kernels take a second to load
-    from penstock.source import connect  # noqa: PLC0415
-    from penstock.source.connection import translate_errors  # noqa: PLC0415
-
-    with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
-        return estimate_rows(cursor, table)
-
-
-def explain_by_letter(letters: Any, index: str, name: str) -> str:
-    """Return why the index refused a document; an empty text if it did not."""
-    letter = letters.find(index, name)
-    return "" if letter is None else f"dead letter {letter.number}: {letter.reason}"
 
 
 class VerifyPrinter:

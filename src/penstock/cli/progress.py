@@ -10,12 +10,12 @@ _EVERY_S = 0.2
 
 class ProgressLine:
     """A progress line on stderr that is overwritten, and cleared at the end; silent where output and progress share a
-    screen.
+    screen, unless the line is cleared before each output.
     """
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic, shares_screen: bool = False) -> None:
         self._clock = clock
-        self._is_shown = sys.stderr.isatty() and not sys.stdout.isatty()
+        self._is_shown = sys.stderr.isatty() and (shares_screen or not sys.stdout.isatty())
         self._next = clock() + _AFTER_S
         self._is_dirty = False
 
@@ -38,6 +38,20 @@ class ProgressLine:
         left_s = (total - done) / max(rate, 1e-9)
         share = f"of about {total:,} {unit}, {done / max(total, 1):.0%}, {rate:,.0f} {unit}/s, {left_s:,.0f} s left"
         sys.stderr.write(f"\r\x1b[K{done:,} {share}")
+        sys.stderr.flush()
+        self._is_dirty = True
+
+    @property
+    def is_shown(self) -> bool:
+        """Return whether there is a terminal to show progress on."""
+        return self._is_shown
+
+    def show_text(self, text: str) -> None:
+        """Show a text, if the last one is old enough."""
+        if not self._is_shown or self._clock() < self._next:
+            return
+        self._next = self._clock() + _EVERY_S
+        sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
         self._is_dirty = True
 

@@ -1,5 +1,7 @@
 """penstock sync"""
 
+import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +14,10 @@ from penstock.cli.source_options import Host, Password, Port, User, build_source
 from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from penstock.spark.sync_output import DriverStatus
+    from penstock.spark.sync_output import DriverStatus, LoadReport
     from penstock.spark.sync_progress import SyncReport
+
+_LOAD_EVERY_S = 5.0
 
 
 def sync(  # noqa: PLR0917 - one per option
@@ -114,10 +118,18 @@ class SyncPrinter:
     def __init__(self, output: Output, *, is_elected: bool) -> None:
         self._output = output
         self._state = "standby" if is_elected else "running"
+        self._next_load = time.monotonic() + _LOAD_EVERY_S
 
     def tell(self, text: str) -> None:
         """Print what happens."""
         self._output.print_event("progress", text, state=self._state, message=text.strip())
+
+    def show_load(self, report: "LoadReport") -> None:
+        """Print how far the first load of an index is, from time to time."""
+        now = time.monotonic()
+        if now >= self._next_load:
+            self._next_load = now + _LOAD_EVERY_S
+            self._output.print_event("load", str(report), state=self._state, **asdict(report))
 
     def report(self, report: "SyncReport") -> None:
         """Print how far the stream is."""

@@ -8,6 +8,7 @@ wakes up when another has taken over, so changes nothing that anybody reads: no 
 since it can be frozen between the check and the write.
 """
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -39,6 +40,14 @@ def find_newest_checkpoint(root: Path) -> Path:
     """Return the checkpoint of the newest term; that of the pipeline itself when no process was elected yet."""
     number = find_newest_term(root)
     return path_of_term(root, number) if number else root
+
+
+def read_generations(root: Path) -> dict[str, str]:
+    """Return the generations of indexes that a pipeline writes now, by the names of their specs; an index that is not
+    there has its own name."""
+    newest = find_newest_checkpoint(root)
+    file = newest.with_name(f"{newest.name}{STATE_SUFFIX}")
+    return json.loads(file.read_text(encoding="utf-8")).get("generations", {}) if file.exists() else {}
 
 
 def lease_of_term(root: Path, number: int) -> Path:

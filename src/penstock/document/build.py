@@ -101,10 +101,11 @@ class DocumentBuilder:
             return BuiltDocuments([], [], pa.array([], pa.string()), None)
         return self._apply_transform(self._finish(rows))
 
-    def build_pages(self, size: int, within: str = "") -> Iterator[BuiltDocuments]:
+    def build_pages(self, size: int, within: str = "", begin: Key | None = None) -> Iterator[BuiltDocuments]:
         """Yield all documents in the order of their keys, at most `size` at a time, or those whose root rows `c` fulfil
-        an SQL condition. Each page is one read of its own."""
-        queries, condition = NodeQueries(self.graph, self.graph.root), within
+        an SQL condition, or come behind a key. Each page is one read of its own."""
+        queries = NodeQueries(self.graph, self.graph.root)
+        condition = " AND ".join(filter(None, (within, "" if begin is None else queries.after_key(begin))))
         while self.graph.root.table.name not in self.missing:
             with self._rows.open_view():
                 rows = self._rows.read(queries.select_page(condition, size))

@@ -34,6 +34,10 @@ class OutcomeLog(Protocol):
         """Take the ids of documents that were written, with their versions, and those of them that were refused."""
         ...
 
+    def record_range(self, documents: int, rejected: Sequence[Rejection]) -> None:
+        """Take how many documents of a range were written, and those of them that were refused."""
+        ...
+
     def find_referring(self, references: Collection[str]) -> Iterator[tuple[str, str | None]]:
         """Yield the ids and routings of refused documents that name one of these rows, on which they depend by foreign
         keys that cascade."""
@@ -55,6 +59,10 @@ class StrictOutcome:
                 f" {rejected[0].reason}; nothing after them was acknowledged, correct the mapping, the transform or the"
                 " data and start again"
             )
+
+    def record_range(self, documents: int, rejected: Sequence[Rejection]) -> None:  # noqa: ARG002 - as agreed
+        """Raise SinkRejectedError if a document was refused."""
+        self.record({}, rejected)
 
     def find_referring(self, references: Collection[str]) -> Iterator[tuple[str, str | None]]:  # noqa: ARG002 - as agreed
         """Yield nothing: nothing was refused."""
@@ -81,17 +89,22 @@ class DeadLetterOutcome:
             refused = {(item.id, item.version) for item in rejected}
             written = {name: version for name, version in versions.items() if (name, version) not in refused}
             self._letters.forget_superseded(self._index, written)
-            by_version: dict[int, list[Rejection]] = {}
-            for item in rejected:
-                by_version.setdefault(item.version, []).append(item)
-            for version, items in by_version.items():
-                self._letters.add(self._index, items, _describe_position(version))
+        self.record_range(len(versions), rejected)
+
+    def record_range(self, documents: int, rejected: Sequence[Rejection]) -> None:
+        """Keep refused documents durably, of so many that were written. Older dead letters of the others are forgotten
+        when all ranges are done, by `record_rebuild`."""
+        by_version: dict[int, list[Rejection]] = {}
+        for item in rejected:
+            by_version.setdefault(item.version, []).append(item)
+        for version, items in by_version.items():
+            self._letters.add(self._index, items, _describe_position(version))
         if rejected:
             log.warning(
                 "documents refused and kept as dead letters index=%s count=%d first_id=%s reason=%s",
                 *(self._index, len(rejected), rejected[0].id, rejected[0].reason),
             )
-        self._check_share(len(versions), rejected)
+        self._check_share(documents, rejected)
 
     def find_referring(self, references: Collection[str]) -> Iterator[tuple[str, str | None]]:
         """Yield the refused documents that name one of these rows. The index has not got them, or not in this state."""

@@ -65,6 +65,19 @@ class NodeQueries:
         """Return the condition of root rows that come after a key in the order of `select_page`."""
         return f"({_after(self.node.key, key)})"
 
+    def up_to_key(self, key: Key) -> str:
+        """Return the condition of root rows that come before a key in the order of `select_page`, and of its own."""
+        return f"({_up_to(self.node.key, key)})"
+
+    def select_key(self, after: str, number: int) -> SelectQuery:
+        """Return the SELECT of one key of the root table, the so-many-th behind a condition; none if there are not so
+        many. It reads nothing but the index of the key."""
+        names = ", ".join(f"c.{quote_name(column.name)}" for column in self.node.key)
+        where = f" WHERE {after}" if after else ""
+        table = quote_table(self.node.table.name)
+        sql = f"SELECT {names} FROM {table} AS c{where} ORDER BY {names} LIMIT 1 OFFSET {number - 1}"
+        return SelectQuery(sql, tuple(map(_as_read, self.node.key)))
+
     def _select_roots(self, condition: str) -> SelectQuery:
         """Return the SELECT of root rows that are searchable and fulfil a condition."""
         conditions = " AND ".join(text for text in (condition, self.graph.condition) if text)
@@ -141,6 +154,25 @@ def _after(columns: Sequence[Column], key: Key) -> str:
     if column.labels:
         name = f"CAST({name} AS UNSIGNED)"  # `+0` would be a DOUBLE, too short for the 64 members of a SET
     return f"{name} = {number} AND {rest} OR {name} > {number}" if rest else f"{name} > {number}"
+
+
+def _up_to(columns: Sequence[Column], key: Key) -> str:
+    """Return the condition for rows `c` up to and including a key, the opposite of `_after`."""
+    column, value = columns[0], key[0]
+    name, number = f"c.{quote_name(column.name)}", order_literal(column, value)
+    rest = f"({_up_to(columns[1:], key[1:])})" if len(key) > 1 else ""
+    if column.type is WireType.ENUM and number != "0":
+        # The empty label stands for values that the ENUM does not have: its number is 0.
+        earlier = ["''", *(quote_text(label) for label in column.labels[: int(number) - 1])]
+        own = quote_text(str(value))
+        return (
+            f"{name} = {own} AND {rest} OR {name} IN ({', '.join(earlier)})"
+            if rest
+            else (f"{name} IN ({', '.join([*earlier, own])})")
+        )
+    if column.labels:
+        name = f"CAST({name} AS UNSIGNED)"
+    return f"{name} = {number} AND {rest} OR {name} < {number}" if rest else f"{name} <= {number}"
 
 
 def _field_column(part: DocumentField) -> Column:

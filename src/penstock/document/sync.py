@@ -21,13 +21,15 @@ from penstock.document.key_spool import spool_rows
 from penstock.document.outcome import OutcomeLog, StrictOutcome
 from penstock.document.queries import RootLookup
 from penstock.document.references import reference_text
+from penstock.document.root_range import RootRange, plan_ranges
 from penstock.document.rows import DocumentRows
 from penstock.document.sql_text import Key, split_keys
 from penstock.document.write import (
-    DocumentCounts,
     DocumentTotals,
     DocumentWriter,
+    RangeWriter,
     TouchedDocument,
+    WrittenRange,
     write_built,
     write_operations,
 )
@@ -42,6 +44,7 @@ KEYS_PER_LOOKUP = 500
 # Documents that are collected before they are written: a change that touches more is followed in several parts.
 MOST_COLLECTED = 20_000
 DOCUMENTS_PER_PAGE = 1_000
+ROOTS_PER_RANGE = 20_000  # that an executor builds and writes in one task
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,24 +193,37 @@ class DocumentSync:
         version: int,
         progress: Callable[[int], None] = lambda _: None,
         requirement: LogRequirement | None = None,
+        *,
+        begin: Key | None = None,
+        on_part: Callable[[Key], None] = lambda _: None,
     ) -> DocumentTotals:
         """Write every document with a version, the `_seq` of a position from before, so that any later change wins; the
-        source must have executed what is required, all before that position."""
+        source must have executed what is required, all before that position. A load that was interrupted begins behind
+        the last key that `on_part` was told."""
         self._rows.requirement = requirement
         totals = DocumentTotals()
-        for page in self._load_pages(version):
-            totals.add(page)
+        for part in self._load_parts(version, begin):
+            totals.add(part.counts)
+            if part.range.until is not None:
+                on_part(part.range.until)
             progress(totals.total)
+        self._outcome.record_rebuild(version)
         return totals
 
-    def _load_pages(self, version: int) -> Iterator[DocumentCounts]:
-        """Write every document with a version, page by page."""
+    def _load_parts(self, version: int, begin: Key | None = None) -> Iterator[WrittenRange]:
+        """Write every document behind a key with a version, in ranges of keys."""
         self._claim_epoch(version)
-        for built in self._builder.build_pages(DOCUMENTS_PER_PAGE):
+        if isinstance(self._writer, RangeWriter) and self.graph.root.table.name not in self._loaded.missing:
+            for part in self._writer.write_ranges(plan_ranges(self._rows, self.graph, ROOTS_PER_RANGE, begin), version):
+                self._outcome.record_range(part.counts.total, part.counts.rejected)
+                yield part
+            return
+        for built in self._builder.build_pages(DOCUMENTS_PER_PAGE, begin=begin):
             touched = [TouchedDocument(key, version) for key in built.keys]
             page = write_built(self._index, touched, built)
             self._outcome.record(dict.fromkeys(built.ids, version), page.rejected)
-            yield page
+            yield WrittenRange(RootRange(begin, built.keys[-1]), page)
+            begin = built.keys[-1]
 
     def _claim_epoch(self, version: int) -> None:
         """Tell the index the epoch of a version before it is written: an index that has seen a higher one refuses."""
@@ -251,9 +267,9 @@ class DocumentSync:
         """Write every document with this version, and delete what the index has besides."""
         counts = DocumentTotals()
         refused = set[str]()  # they stay in the index as they are
-        for page in self._load_pages(version):
-            counts.add(page)
-            refused |= {rejection.id for rejection in page.rejected}
+        for part in self._load_parts(version):
+            counts.add(part.counts)
+            refused |= {rejection.id for rejection in part.counts.rejected}
         self._index.refresh()
         for ids in self._index.scan_ids():
             older = ids.filter(pc.less(ids.column("version"), version))

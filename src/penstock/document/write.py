@@ -1,13 +1,14 @@
 """Writes touched documents: builds those that exist, deletes the others, and reports what the index refused."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from penstock.document.build import BuiltDocuments, DocumentBuilder
 from penstock.document.document_id import document_id
+from penstock.document.root_range import RootRange
 from penstock.document.rows import DocumentRows
 from penstock.document.sql_text import Key, split_keys
 from penstock.model import LogRequirement
@@ -40,6 +41,11 @@ class DocumentCounts:
         self.deleted += other.deleted
         self.stale += other.stale
         self.rejected += other.rejected
+
+    @property
+    def total(self) -> int:
+        """Return how many documents were looked at."""
+        return self.written + self.deleted + self.stale + len(self.rejected)
 
 
 @dataclass(slots=True)
@@ -76,6 +82,23 @@ class DocumentWriter(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenRange:
+    """What became of the documents of a range of root rows."""
+
+    range: RootRange
+    counts: DocumentCounts
+
+
+@runtime_checkable
+class RangeWriter(Protocol):
+    """A DocumentWriter that writes several ranges of documents at once, on other machines."""
+
+    def write_ranges(self, ranges: Iterable[RootRange], version: int) -> Iterator[WrittenRange]:
+        """Build and write all documents of ranges with a version; yield what became of each range, in their order."""
+        ...
+
+
 class LocalWriter:
     """Builds documents in this process and writes them to an index.
 
@@ -98,6 +121,13 @@ class LocalWriter:
             with self._rows.open_view():
                 built = self._builder.build_documents(keys)
             counts.add(write_built(self._index, [by_key[key] for key in keys], built))
+        return counts
+
+    def write_range(self, part: RootRange, version: int) -> DocumentCounts:
+        """Build and write all documents of a range of root rows with a version, page by page."""
+        counts = DocumentCounts()
+        for built in self._builder.build_pages(DOCUMENTS_PER_WRITE, part.condition(self._builder.graph)):
+            counts.add(write_built(self._index, [TouchedDocument(key, version) for key in built.keys], built))
         return counts
 
     def write_operations(self, operations: pa.Table) -> DocumentCounts:

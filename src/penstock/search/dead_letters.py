@@ -150,6 +150,11 @@ class DeadLetters:
         kept = self._read("SELECT number, id, version FROM letter WHERE index_name = ?", (index,))
         return self.drop(number for number, key, version in kept if versions.get(key, -1) >= version)
 
+    def explain(self, index: str, id: str) -> str:  # noqa: A002 - the word of both products
+        """Return why an index refused a document; an empty text if it did not."""
+        letter = self.find(index, id)
+        return "" if letter is None else f"dead letter {letter.number}: {letter.reason}"
+
     def forget_before(self, index: str, version: int) -> int:
         """Remove the dead letters of an index with a version below this one; return how many."""
         if not self.count(index):

@@ -21,6 +21,7 @@ from penstock.search import _folder
 from penstock.search._reader import UNSEEN, IndexReader
 from penstock.search._tantivy import tantivy
 from penstock.search.fields import check_epoch, check_fields, check_same_fields
+from penstock.search.folder_alias import move_folder_alias, read_folder_alias
 from penstock.search.index import FieldKind, Hit, IndexLayout, WriteReport
 from penstock.search.operation import AdmittedOperations, admit_operations
 from penstock.search.writer_term import WriterTerm
@@ -61,6 +62,7 @@ class EmbeddedIndex:
         self._is_closed = False
         self._lock = threading.Lock()
         self._reader: IndexReader | None = None
+        self._opened_folder: Path | None = None  # that of the reader
         self._writer: tantivy.IndexWriter | None = None
         self._next_purge_s = 0.0
         self._opened_at: float | None = None  # by our clock, as if the index had been open since second 0
@@ -110,9 +112,26 @@ class EmbeddedIndex:
         if self._term is not None:
             self._claim_term(self._term)
 
-    def add_alias(self, alias: str) -> tuple[str, ...]:  # noqa: ARG002 - for search servers
-        """Do nothing: a folder has no aliases."""
-        return ()
+    def add_alias(self, alias: str) -> tuple[str, ...]:
+        """Let an alias, a link beside the folder, lead to it unless it leads to another one; return where it leads."""
+        if (owner := read_folder_alias(self._folder, alias)) is None:
+            self.move_alias(alias)
+            return (self._folder.absolute().name,)
+        return (owner,)
+
+    def move_alias(self, alias: str) -> tuple[str, ...]:
+        """Let an alias, a link beside the folder, lead to it; return where it led before."""
+        self._require_term()
+        before = read_folder_alias(self._folder, alias)
+        move_folder_alias(self._folder, alias)
+        return () if before is None else (before,)
+
+    def begin_load(self) -> None:
+        """Do nothing: what is written is searchable at once."""
+
+    def end_load(self) -> None:
+        """Make what was loaded searchable."""
+        self.refresh()
 
     def claim_epoch(self, epoch: int) -> None:
         """Remember the epoch of the versions that will be written; SinkError if the index has seen a higher one."""
@@ -166,8 +185,13 @@ class EmbeddedIndex:
                 raise
 
     def refresh(self) -> None:
-        """Make what other processes have committed visible."""
-        self._require_reader().reload()
+        """Make what other processes have committed visible; behind an alias that was moved, the index that it leads to
+        now."""
+        reader = self._require_reader()
+        if self._read_only and self._folder.resolve() != self._opened_folder:
+            self._open_reader(_folder.read_state(self._folder).fields)
+        else:
+            reader.reload()
 
     def search(self, text: str, limit: int = 10) -> list[Hit]:
         """Return the best matching documents for the text of a search box."""
@@ -223,11 +247,12 @@ class EmbeddedIndex:
 
     def _open_reader(self, fields: dict[str, FieldKind]) -> None:
         """Open the index with these fields."""
-        reader = IndexReader(self._folder, fields)
+        folder = self._folder.resolve()  # an alias may be moved meanwhile
+        reader = IndexReader(folder, fields)
         with self._lock:
             if not self._read_only:
                 self._get_writer(reader)
-            self._reader = reader
+            self._reader, self._opened_folder = reader, folder
 
     def _require_reader(self) -> IndexReader:
         """Return the reader, or raise if the index was not prepared."""

@@ -98,6 +98,22 @@ class HttpIndex:
         self._require_term()
         return self._schema.add_alias(alias)
 
+    def move_alias(self, alias: str) -> tuple[str, ...]:
+        """Let an alias lead to this index alone, in one step of the cluster; return to which indexes it led before."""
+        self._require_term()
+        return self._schema.move_alias(alias)
+
+    def begin_load(self) -> None:
+        """Turn refreshes and replicas off; what they were is remembered in the `_meta` of the mapping."""
+        self._require_term()
+        self._schema.begin_load()
+
+    def end_load(self) -> None:
+        """Give refreshes and replicas back their settings, and refresh."""
+        self._require_term()
+        self._schema.end_load()
+        self.refresh()
+
     def claim_epoch(self, epoch: int) -> None:
         """Remember the epoch of the versions that will be written, in the `_meta` of the mapping; SinkError if the
         index has seen a higher one.

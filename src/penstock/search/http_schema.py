@@ -18,6 +18,8 @@ from penstock.search.writer_term import WriterTerm
 log = logging.getLogger(__name__)
 
 _CLAIMS = 10
+# An index that nobody searches yet.
+_LOAD_SETTINGS = {"index.refresh_interval": "-1", "index.number_of_replicas": 0}
 _OWN_META = "/_mapping?filter_path=*.mappings._meta.penstock"
 
 
@@ -91,13 +93,58 @@ class IndexSchema:
             log.info("alias added alias=%s index=%s", alias, self._requests.where)
         return owners
 
+    def move_alias(self, alias: str) -> tuple[str, ...]:
+        """Let an alias lead to the index alone, with the filter and routing that it had, and return to which it led."""
+        definitions = self._read_alias(alias)
+        own = self._requests.index
+        if set(definitions) == {own}:
+            return (own,)
+        if not definitions and self._requests.transport.request("HEAD", f"/{alias}").status < 300:
+            raise ConfigurationError(
+                f"'{alias}' is the name of an index at {self._requests.transport.where}, and no alias can have it:"
+                " choose another `alias` in the spec, and let readers search that one"
+            )
+        kept: dict[str, Any] = dict(next(iter(definitions.values()))) if definitions else {}
+        actions = [{"remove": {"index": name, "alias": alias}} for name in definitions if name != own]
+        actions.append({"add": {"index": own, "alias": alias, **kept}})
+        body = _json.dumps({"actions": actions})
+        self._requests.check_answer(self._requests.transport.request("POST", "/_aliases", body))
+        log.info("alias moved alias=%s index=%s before=%s", alias, own, ",".join(definitions) or "none")
+        return tuple(sorted(definitions))
+
+    def begin_load(self) -> None:
+        """Turn refreshes and replicas off, and remember what they were: before it is done, so that it is not lost."""
+        names = "index.refresh_interval,index.number_of_replicas"
+        answer: dict[str, Any] = self._requests.request_json("GET", f"/_settings/{names}?flat_settings=true")
+        present: dict[str, Any] = {
+            name: value for entry in answer.values() for name, value in entry["settings"].items()
+        }
+        before = {name: present.get(name) for name in names.split(",")}
+        self._claim(lambda own: {"before_load": before, **own}, "the settings from before a load")
+        self._requests.request_json("PUT", "/_settings", _LOAD_SETTINGS)
+
+    def end_load(self) -> None:
+        """Restore the settings from before the load, if there are any to restore."""
+        meta: dict[str, Any] = (self._load_mapping(is_required=True) or {}).get("_meta", {})
+        if (before := meta.get("penstock", {}).get("before_load")) is None:
+            return
+        self._requests.request_json("PUT", "/_settings", before)
+        self._claim(
+            lambda own: {name: value for name, value in own.items() if name != "before_load"}, "the end of a load"
+        )
+
     def _find_owners(self, alias: str) -> tuple[str, ...]:
         """Return the names of the indexes that an alias leads to."""
+        return tuple(sorted(self._read_alias(alias)))
+
+    def _read_alias(self, alias: str) -> dict[str, dict[str, Any]]:
+        """Return the indexes that an alias leads to, each with what the alias is defined with."""
         answer = self._requests.transport.request("GET", f"/_alias/{alias}")
         if answer.status == 404:
-            return ()
+            return {}
         self._requests.check_answer(answer)
-        return tuple(sorted(_json.loads(answer.content)))
+        content: dict[str, Any] = _json.loads(answer.content)
+        return {name: entry.get("aliases", {}).get(alias, {}) for name, entry in content.items()}
 
     def claim_epoch(self, epoch: int) -> None:
         """Remember an epoch in the mapping; raise if there is a higher one, also when somebody wrote it meanwhile."""

@@ -113,7 +113,23 @@ class SearchIndex(Protocol):
 
     def add_alias(self, alias: str) -> tuple[str, ...]:
         """Let an alias lead to this index unless it leads to another one; return the names of the indexes to which it
-        leads then. An index in a folder has no aliases: nothing is returned.
+        leads then. For an index in a folder, it is a symbolic link beside the folder.
+        """
+        ...
+
+    def move_alias(self, alias: str) -> tuple[str, ...]:
+        """Let an alias lead to this index alone, from one moment to the next; return the names of the indexes to which
+        it led before. ConfigurationError if an index has that name itself.
+        """
+        ...
+
+    def begin_load(self) -> None:
+        """Prepare for the load of very many documents: nothing is refreshed or copied to replicas until it ends."""
+        ...
+
+    def end_load(self) -> None:
+        """Give the index back the settings that it had before `begin_load`, and make what was loaded searchable.
+        Without `begin_load` before, it is a refresh.
         """
         ...
 

@@ -14,6 +14,13 @@ def is_http(target: str) -> bool:
     return "://" in target
 
 
+def locate_generation(target: str, name: str, generation: str) -> tuple[str, str]:
+    """Return the URL or folder and the name of one generation of an index; the empty one is the index itself."""
+    if not generation:
+        return target, name
+    return (target if is_http(target) else f"{target.rstrip('/')}-{generation}"), f"{name}-{generation}"
+
+
 def open_index(target: str, name: str, **settings: Any) -> "SearchIndex":
     """Return the index `name` at a URL, or the one in a folder, which has no name; who opens it closes it.
 

@@ -1,6 +1,8 @@
 """Builds and writes documents on Spark's executors when there are many, and in the driver when there are few."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -19,6 +21,8 @@ from penstock.document import (
     TouchedDocument,
     split_operations,
 )
+from penstock.document.root_range import RootRange
+from penstock.document.write import WrittenRange
 from penstock.model import LogRequirement, TableName
 from penstock.search.index import SearchIndex
 from penstock.search.writer_term import WriterTerm
@@ -75,6 +79,26 @@ class ExecutorWriter:
         per_task = max(1, min(_DOCUMENTS_PER_TASK, count * _BYTES_PER_TASK // size_bytes))
         parts = [_serialize(part) for part in split_operations(operations, per_task)]
         return self._run(_write_serialized, parts)
+
+    def write_ranges(self, ranges: Iterable[RootRange], version: int) -> Iterator[WrittenRange]:
+        """Build and write all documents of ranges on the executors, as many ranges at once as there are cores. Yield
+        what became of each range, in their order."""
+        most = max(1, self._spark.sparkContext.defaultParallelism)
+        window: deque[tuple[RootRange, Future[DocumentCounts]]] = deque()
+        pool = ThreadPoolExecutor(most, "write-ranges")
+        try:
+            for part in ranges:
+                window.append((part, pool.submit(self._run, _write_ranges, [(part, version)])))
+                if len(window) > most:  # the next one waits for a core already
+                    first, future = window.popleft()
+                    yield WrittenRange(first, future.result())
+            while window:
+                first, future = window.popleft()
+                yield WrittenRange(first, future.result())
+        finally:
+            for _, future in window:
+                future.cancel()
+            pool.shutdown(wait=True)
 
     def _run(
         self, write: Callable[[WriteTask, Iterable[T]], Iterator[DocumentCounts]], parts: Sequence[T]
@@ -136,6 +160,13 @@ def _write_parts(task: WriteTask, parts: Iterable[Sequence[TouchedDocument]]) ->
     writer = _create_writer(task)
     for part in parts:
         yield writer.write_documents(part)
+
+
+def _write_ranges(task: WriteTask, parts: Iterable[tuple[RootRange, int]]) -> Iterator[DocumentCounts]:
+    """Build and write all documents of ranges on an executor."""
+    writer = _create_writer(task)
+    for part, version in parts:
+        yield writer.write_range(part, version)
 
 
 def _write_serialized(task: WriteTask, parts: Iterable[bytes]) -> Iterator[DocumentCounts]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from penstock.search.index import SearchIndex
+from penstock.search.opening import locate_generation
 from penstock.search.writer_term import WriterTerm
 
 
@@ -24,9 +25,19 @@ class IndexTarget:
         """Return whether several processes may write to it."""
         return "://" in self.address
 
+    @property
+    def alias_owner(self) -> str:
+        """Return the name of the index as an alias knows it: that of the index, or of its folder."""
+        return self.name if self.is_shared else Path(self.address).name
+
     def of_index(self, name: str, *, is_alone: bool) -> "IndexTarget":
         """Return the place of one index; several embedded ones have a folder each."""
         address = self.address if self.is_shared or is_alone else str(Path(self.address) / name)
+        return replace(self, address=address, name=name)
+
+    def of_generation(self, generation: str) -> "IndexTarget":
+        """Return the place of one generation of the index; the empty one is the index with the name itself."""
+        address, name = locate_generation(self.address, self.name, generation)
         return replace(self, address=address, name=name)
 
     def open(self, term: WriterTerm | None = None, *, read_only: bool = False) -> SearchIndex:

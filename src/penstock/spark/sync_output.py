@@ -27,11 +27,33 @@ class DriverStatus:
         return {name: value for name, value in asdict(self).items() if value not in {None, ""}}
 
 
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """The progress of the first load of an index."""
+
+    index: str
+    documents: int  # that are written
+    documents_per_s: float
+    estimated: int  # of the database, by its own estimate
+
+    def __str__(self) -> str:
+        total = max(self.documents, self.estimated)
+        left_s = (total - self.documents) / max(self.documents_per_s, 1e-3)
+        return (
+            f"  {self.documents:,} of about {total:,} documents, {self.documents / max(total, 1):.0%},"
+            f" {self.documents_per_s:,.0f} documents/s, {left_s:,.0f} s left"
+        )
+
+
 class SyncOutput(Protocol):
     """The output of a sync job: messages, progress reports, and whether this process runs the pipeline or stands by."""
 
     def tell(self, text: str) -> None:
         """Write a message for people."""
+        ...
+
+    def show_load(self, report: LoadReport) -> None:
+        """Write how far the first load of an index is; it is called many times a second."""
         ...
 
     def report(self, report: SyncReport) -> None:

@@ -3,8 +3,9 @@
 import logging
 import secrets
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
@@ -18,7 +19,6 @@ from penstock.document import (
     DeadLetterOutcome,
     DocumentBuilder,
     DocumentSync,
-    DocumentTotals,
     LocalWriter,
 )
 from penstock.errors import ConfigurationError, PenstockError
@@ -27,12 +27,21 @@ from penstock.model import Sequence as ChangeSequence
 from penstock.search.dead_letters import DeadLetters
 from penstock.search.index import SearchIndex
 from penstock.snapshot.source_rows import SourceRows
+from penstock.spark.alias_move import AliasMoves
 from penstock.spark.document_writer import ExecutorWriter, WriteTask
 from penstock.spark.failure import cause_of, error_class_of, is_disk_full, is_worker_lost
+from penstock.spark.index_generation import (
+    FinishedBuild,
+    refuse_build,
+    remember_following,
+    remember_spec,
+    watch_builds,
+)
 from penstock.spark.index_sync import IndexSync
+from penstock.spark.resumable_load import LoadTotals, ResumableLoad, estimate_documents
 from penstock.spark.sessions import stop_session
 from penstock.spark.sync_job import BACKOFF, LoadedGraphs, SyncJob, SyncPlan, wait_for
-from penstock.spark.sync_output import SyncOutput
+from penstock.spark.sync_output import LoadReport, SyncOutput
 from penstock.spark.sync_progress import SyncProgress, position_of
 from penstock.spark.sync_state import SyncState
 from penstock.spark.sync_terms import SyncTerm
@@ -44,6 +53,7 @@ _REPORT_S = 10.0
 _MOST_UNKNOWN_FAILURES = 5
 _MOST_LOST_WORKERS = 50  # more than Spark keeps idle
 _LOST_WORKER_S = 0.5
+_TAKE_OVER_S = 10.0  # to wait for a build that may have stopped
 
 
 class SyncRun:
@@ -54,47 +64,84 @@ class SyncRun:
     When the term of an elected driver ends, writing raises FencedError, and `stopped` is set.
     """
 
-    def __init__(self, job: SyncJob, term: SyncTerm, output: SyncOutput) -> None:
+    def __init__(self, job: SyncJob, term: SyncTerm, output: SyncOutput, *, is_build: bool = False) -> None:
+        """Run a job for a term. That of a build leaves the alias where it is: it is moved when the build is done."""
         self._job, self._settings, self._term, self._output = job, job.settings, term, output
+        self._is_build = is_build
         self._stopped, self._say = term.stopped, output.tell
         self._state = SyncState(term.checkpoint)
         self._state.make_folder()
-        self._spark: SparkSession | None = None  # while changes are followed
+        self._spark: SparkSession | None = None  # while documents are written
+        self._aliases: AliasMoves | None = None  # of indexes that were taken over
 
     def run(self) -> None:
-        """Load, then follow until told to stop. Raises PenstockError for what only a person can solve."""
-        state, plans = self._state, self._job.plans
+        """Load, then follow until told to stop; an index that was built meanwhile is taken over. Raises PenstockError
+        for what only a person can solve."""
+        while self._run_once():
+            pass
+
+    def _run_once(self) -> bool:
+        """Load, then follow. Return whether to begin again, with an index that was built meanwhile."""
+        state = self._state
         client = FlightClient(self._settings.server, self._settings.destination)
         with ExitStack() as opened:
             opened.enter_context(closing(client))
             bounds: Any = self._wait_for(client.store_bounds, f"Penstock server at {self._settings.server.server}")
             if bounds is None:
-                return
+                return False
             letters = opened.enter_context(DeadLetters.open(state.dead_letters))
+            plans = self._take_over_builds(letters)
+            self._aliases = AliasMoves(self._settings.checkpoint, state, plans, client, self._say)
+            self._aliases.try_all(_TAKE_OVER_S)
             syncs = [sync for plan in plans if (sync := self._open_sync(plan, letters, opened)) is not None]
             if len(syncs) < len(plans):
-                return
+                return False
             for plan, (_, index) in zip(plans, syncs, strict=True):
                 if not self._check_new(plan, index):
-                    return
+                    return False
             if state.start is None:
                 state.remember_start(bounds["latest"])
-            for plan, (sync, index) in zip(plans, syncs, strict=True):
-                self._load_once(plan, sync, index, client, bounds["latest"])
-                if self._stopped.is_set():
-                    return
-                self._add_alias(plan, index)
-            self._spark = self._job.open_spark(state.spark_log)
-            try:
-                self._follow(self._spark, [sync for sync, _ in syncs], SyncProgress(letters.count))
-            except (Py4JNetworkError, ConnectionError) as error:
-                raise PenstockError(
-                    f"the Java process of Spark is gone ({error}): was it killed, or out of memory? See"
-                    f" {state.spark_log}, and start the command again: it resumes from its checkpoint"
-                ) from error
-            finally:
-                spark, self._spark = self._spark, None
-                stop_session(spark)
+            with self._open_spark() as spark:
+                for sync, _ in syncs:  # from now on, large sets of documents go to the executors
+                    self._wait_for(sync.reload, f"database at {self._settings.source.address}")
+                for plan, (sync, index) in zip(plans, syncs, strict=True):
+                    self._load_once(plan, sync, index, client, bounds["latest"])
+                    if self._stopped.is_set():
+                        return False
+                    if not self._is_build:
+                        self._add_alias(plan, index)
+                return self._follow(spark, [sync for sync, _ in syncs], SyncProgress(letters.count))
+
+    @contextmanager
+    def _open_spark(self) -> Generator[SparkSession]:
+        """Open a Spark session for as long as documents are written. A JVM that is gone is told in words."""
+        self._spark = self._job.open_spark(self._state.spark_log)
+        try:
+            yield self._spark
+        except (Py4JNetworkError, ConnectionError) as error:
+            raise PenstockError(
+                f"the Java process of Spark is gone ({error}): was it killed, or out of memory? See"
+                f" {self._state.spark_log}, and start the command again: it resumes from its checkpoint"
+            ) from error
+        finally:
+            spark, self._spark = self._spark, None
+            stop_session(spark)
+
+    def _take_over_builds(self, letters: DeadLetters) -> list[SyncPlan]:
+        """Follow the index of a build that is done from now on. Return the plans, each with the generation of its index
+        that is written."""
+        root, state, plans = self._settings.checkpoint, self._state, self._job.plans
+        build = None if self._is_build else FinishedBuild.find(root, state)
+        if build is not None and build.fits(plans):
+            build.hand_over(state, letters)
+            self._say(f"following generation {state.generation(build.index)} of index '{build.index}' from now on")
+        elif build is not None:
+            refuse_build(state, build)
+            self._say(
+                f"warning: a new generation of index '{build.index}' was built with another spec: start sync with that"
+                " spec, so that it follows the index that readers find"
+            )
+        return [replace(plan, target=plan.target.of_generation(state.generation(plan.spec.index))) for plan in plans]
 
     def _wait_for(self, action: Callable[[], Any], what: str) -> Any:
         """Return what an action returns; None when told to stop while it failed."""
@@ -120,7 +167,7 @@ class SyncRun:
 
         def create_writer(builder: DocumentBuilder) -> LocalWriter | ExecutorWriter:
             local = LocalWriter(builder, rows, index)
-            if self._spark is None:
+            if self._spark is None or not plan.target.is_shared:
                 return local
             task = WriteTask(builder.graph, builder.missing, source, plan.target, self._term.worker, replica)
             return ExecutorWriter(self._spark, task, local)
@@ -159,24 +206,30 @@ class SyncRun:
         start = state.loading_since(name) or (latest if state.has_offsets else state.start or latest)
         state.remember_loading(name, start)
         say(f"first load of index '{name}', changes will follow from {start}")
-        version = int(ChangeSequence.from_position(start))
 
-        def load() -> DocumentTotals:
+        def load_rest() -> LoadTotals:
             required = LogRequirement.of_position(start, client.file_identity(start))
-            return sync.load_all(version, lambda done: say(f"  {done} documents"), required)
+            index.begin_load()
+            estimated = estimate_documents(self._settings.source, sync.graph.root.table.name)
 
-        counts = self._wait_for(load, f"index '{name}' or the database")
+            def show(documents: int, documents_per_s: float) -> None:
+                self._output.show_load(LoadReport(name, documents, documents_per_s, estimated))
+
+            return ResumableLoad(state, name, show).run(sync, int(ChangeSequence.from_position(start)), required)
+
+        counts = self._wait_for(load_rest, f"index '{name}' or the database")
         if counts is None:
             return
         load_id = secrets.token_hex(8)
         if self._wait_for(lambda: _finish_load(index, load_id), f"index '{name}'") is None:
             return
         state.remember_loaded(name, start, load_id)
-        say(f"loaded {counts.written} documents" + (f", {counts.rejected} rejected" if counts.rejected else ""))
+        remember_spec(state, name, plan.file)
+        say(f"loaded {counts.documents} documents" + (f", {counts.rejected} rejected" if counts.rejected else ""))
 
     def _add_alias(self, plan: SyncPlan, index: SearchIndex) -> None:
         """Let the alias of a spec lead to its index, which is loaded; one that leads elsewhere is left to people."""
-        alias, name = plan.spec.alias, plan.spec.index
+        alias, name = plan.spec.alias, plan.target.alias_owner
         if alias is None:
             return
         owners = self._wait_for(lambda: index.add_alias(alias), f"index '{name}'")
@@ -187,11 +240,10 @@ class SyncRun:
                 f" '{name}'"
             )
 
-    def _follow(self, spark: SparkSession, syncs: Sequence[DocumentSync], progress: SyncProgress) -> None:
-        """Run the stream until told to stop; one that fails for a while is started again."""
+    def _follow(self, spark: SparkSession, syncs: Sequence[DocumentSync], progress: SyncProgress) -> bool:
+        """Run the stream until told to stop; one that fails for a while is started again. Return whether an index was
+        built meanwhile, with which the job begins again."""
         settings, stopped = self._settings, self._stopped
-        for sync in syncs:  # from now on, large sets of documents go to the executors
-            self._wait_for(sync.reload, f"database at {settings.source.address}")
         sync = IndexSync(
             syncs,
             server=settings.server,
@@ -205,7 +257,7 @@ class SyncRun:
         while not stopped.is_set():
             failure = self._run_stream(spark, sync, progress)
             if failure is None:
-                return
+                return not stopped.is_set()
             kind = error_class_of(failure)
             failures, done = (1 if progress.batches > done else failures + 1), progress.batches
             if _is_final(failure, failures):
@@ -213,6 +265,7 @@ class SyncRun:
             delay_s = _LOST_WORKER_S if is_worker_lost(failure) else BACKOFF.delay_s(failures)
             self._say(f"the stream stopped and is started again in {delay_s:.0f} s: {cause_of(failure)}")
             stopped.wait(delay_s)
+        return False
 
     def _run_stream(self, spark: SparkSession, sync: IndexSync, progress: SyncProgress) -> Exception | None:
         """Start the stream and run it until it fails, and return why it did; None when told to stop. Raises
@@ -220,6 +273,7 @@ class SyncRun:
         try:
             folder, start = self._state.open_stream(sync.filter)
             query = sync.start(spark, folder, start)
+            remember_following(self._state)
         except ConnectionError:
             raise
         except (Py4JJavaError, PySparkException, OSError) as error:  # a worker was lost, or the disk is full
@@ -230,13 +284,21 @@ class SyncRun:
         return failure
 
     def _watch(self, query: Any, progress: SyncProgress) -> Any:
-        """Report the progress of a query until it ends; return why it did, or None when told to stop."""
+        """Report the progress of a query until it ends; return why it did, or None when told to stop, or when an index
+        was built that is to be followed."""
+        find_build = watch_builds(self._settings.checkpoint, self._state)
         next_report = time.monotonic() + _REPORT_S
         while not self._stopped.wait(_LOOK_S):
             if time.monotonic() >= next_report:
                 next_report += _REPORT_S
                 if (happened := progress.take_report(str(position_of(query) or "its start"))) is not None:
                     self._output.report(happened)
+            if self._aliases is not None:
+                self._aliases.try_all()
+            if not self._is_build and (build := find_build()) is not None:
+                if build.fits(self._job.plans):
+                    return None
+                refuse_build(self._state, build)
             if not query.isActive:
                 return query.exception() or PenstockError("the stream has ended")
         return None
@@ -265,7 +327,7 @@ def _stop_query(query: Any) -> None:
 
 def _finish_load(index: SearchIndex, load_id: str) -> bool:
     """Make a load searchable, and let the index remember it."""
-    index.refresh()
+    index.end_load()
     index.remember_load(load_id)
     return True
 

@@ -17,6 +17,9 @@ from penstock.search.dead_letters import dead_letters_path
 from penstock.spark.batch_range import read_offset
 from penstock.spark.change_log import Offset
 
+# What another checkpoint continues with, besides where the stream has ended.
+_CARRIED = ("loaded", "loading", "loaded_until", "load_ids", "generations", "build")
+
 
 class SyncState:
     """The state of a sync job, in a file beside its checkpoint.
@@ -66,6 +69,11 @@ class SyncState:
         return self._folder, start
 
     @property
+    def tables_filter(self) -> str:
+        """Return the filter of the tables that the stream follows; empty before its first start."""
+        return self._read().get("tables", "")
+
+    @property
     def applied_to(self) -> Position | None:
         """Return up to where the changes of the log are applied to the indexes; None before the first load is done."""
         end = self._find_end() if self.loaded else None
@@ -100,6 +108,53 @@ class SyncState:
         content = self._read()
         self._write({**content, "loading": {**content.get("loading", {}), index: position.to_json()}})
 
+    def generation(self, index: str) -> str:
+        """Return the generation of an index that this job writes; empty for the one with the name itself."""
+        return self._read().get("generations", {}).get(index, "")
+
+    def remember_generation(self, index: str, generation: str) -> None:
+        """Persist which generation of an index this job writes."""
+        content = self._read()
+        self._write({**content, "generations": {**content.get("generations", {}), index: generation}})
+
+    def read_build(self) -> dict[str, Any]:
+        """Return what this state knows of builds of indexes (see `index_generation`), by its own names."""
+        return self._read().get("build", {})
+
+    def remember_build(self, content: dict[str, Any]) -> None:
+        """Persist what is known of builds of indexes."""
+        self._write({**self._read(), "build": content})
+
+    def loaded_until(self, index: str) -> Any:
+        """Return the key behind which the load of an index resumes, which has begun and is not done; None for none."""
+        return self._read().get("loaded_until", {}).get(index)
+
+    def remember_part(self, index: str, key: Any) -> None:
+        """Persist up to which key the documents of an index are loaded."""
+        content = self._read()
+        self._write({**content, "loaded_until": {**content.get("loaded_until", {}), index: key}})
+
+    def describe_generation(self, index: str) -> dict[str, Any]:
+        """Return what another state needs to follow the generation of an index that this one writes: `adopt` takes it.
+        Its `offset` is where this one has ended."""
+        return {
+            "generation": self.generation(index),
+            "loaded": self.loaded.get(index),
+            "load_id": self.load_id(index),
+            "offset": self._find_end(),
+        }
+
+    def adopt(self, index: str, described: dict[str, Any], start: Offset, build: dict[str, Any]) -> None:
+        """Persist that another generation of an index is written from now on; the stream begins again at an offset,
+        from which nothing is missing in any index. `build` is what is known of builds then."""
+        content = self._read()
+        number = int(content.get("folder", "stream-0").removeprefix("stream-")) + 1
+        named = {
+            name: {**content.get(name, {}), index: described[part]}
+            for name, part in (("generations", "generation"), ("loaded", "loaded"), ("load_ids", "load_id"))
+        }
+        self._write({**content, **named, "folder": f"stream-{number}", "start": start, "build": build})
+
     def load_id(self, index: str) -> str:
         """Return the id of the load that has filled an index; empty when it is not known."""
         return self._read().get("load_ids", {}).get(index, "")
@@ -107,10 +162,13 @@ class SyncState:
     def remember_loaded(self, index: str, position: Position, load_id: str) -> None:
         """Persist that an index was loaded, by the load with this id."""
         content = self._read()
-        loading = {name: start for name, start in content.get("loading", {}).items() if name != index}
+        loading, until = (
+            {name: value for name, value in content.get(part, {}).items() if name != index}
+            for part in ("loading", "loaded_until")
+        )
         load_ids = {**content.get("load_ids", {}), index: load_id}
         loaded = {**self.loaded, index: str(position)}
-        self._write({**content, "loading": loading, "loaded": loaded, "load_ids": load_ids})
+        self._write({**content, "loading": loading, "loaded_until": until, "loaded": loaded, "load_ids": load_ids})
 
     def known_tables(self, index: str) -> DocumentTables | None:
         """Return what was known last of the tables of an index that is loaded, or whose load has begun; None for
@@ -142,7 +200,7 @@ class SyncState:
                 f"{self.file} says that the pipeline '{owner}' has this checkpoint, and this one is '{pipeline}': give"
                 " each a checkpoint of its own, or the same --name to all that share one"
             )
-        carried = {name: content[name] for name in ("loaded", "loading", "load_ids") if name in content}
+        carried = {name: content[name] for name in _CARRIED if name in content}
         start = self._find_end()
         return {"pipeline": pipeline, **carried, **({} if start is None else {"start": start})}
 

@@ -14,7 +14,8 @@ from penstock.spark.sync_run import SyncRun
 from penstock.spark.sync_terms import SyncTerm
 
 START = Position("binlog.000001", 4)
-PLAN: Any = SimpleNamespace(spec=SimpleNamespace(index="product"))
+GRAPH: Any = SimpleNamespace(root=SimpleNamespace(key=(), table=SimpleNamespace(name="d.product")))
+PLAN: Any = SimpleNamespace(spec=SimpleNamespace(index="product"), file=Path("product.yml"))
 CLIENT: Any = SimpleNamespace(file_identity=lambda _: "1-1700000000")
 
 
@@ -28,6 +29,11 @@ class LoadedIndex:
         if self._failures:
             self._failures -= 1
             raise SinkUnavailableError("it restarts")
+
+    def begin_load(self) -> None: ...
+
+    def end_load(self) -> None:
+        self.refresh()
 
     def count(self) -> int:
         self.refresh()
@@ -43,14 +49,21 @@ class LoadedIndex:
 class CountedLoads:
     def __init__(self) -> None:
         self.loads = 0
+        self.graph = GRAPH
 
-    def load_all(self, *_: Any) -> DocumentTotals:
+    def load_all(self, *_: Any, **__: Any) -> DocumentTotals:
         self.loads += 1
         return DocumentTotals()
 
 
+@pytest.fixture(autouse=True)
+def without_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.spark.sync_run.estimate_documents", lambda *_: 0)
+    monkeypatch.setattr("penstock.spark.sync_run.remember_spec", lambda *_: None)
+
+
 def open_run(folder: Path) -> SyncRun:
-    settings = SimpleNamespace(checkpoint=folder)
+    settings = SimpleNamespace(checkpoint=folder, source=None)
     job: Any = SimpleNamespace(settings=settings, plans=[])
     output: Any = SimpleNamespace(tell=lambda _: None)
     return SyncRun(job, SyncTerm(folder, threading.Event()), output)

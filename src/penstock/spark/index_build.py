@@ -1,0 +1,284 @@
+"""Builds a new generation of an index beside the one that readers search, proves that it is equal to the database, and
+lets the alias lead to it.
+
+    load → follow changes → compare with the database → move the alias → until `penstock sync` follows it
+
+Whatever is killed, the same command resumes. Readers find the last generation, which its own sync job keeps equal to
+the database, until the alias is moved in one step; the build follows the new one until that job does.
+"""
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+from penstock.coordinate import LockFile
+from penstock.coordinate.term_files import find_newest_checkpoint
+from penstock.document.spec_location import load_located_spec
+from penstock.document.verify import VerifyResult
+from penstock.errors import ConfigurationError, IndexDifferentError, PenstockError
+from penstock.search.index import SearchIndex
+from penstock.spark.index_comparison import IndexComparison
+from penstock.spark.index_generation import (
+    TakeOver,
+    build_checkpoint,
+    hash_spec,
+    name_generation,
+    read_take_over,
+    remove_build,
+)
+from penstock.spark.sync_driver import lock_checkpoint
+from penstock.spark.sync_job import SyncJob, SyncPlan, wait_for
+from penstock.spark.sync_output import SyncOutput
+from penstock.spark.sync_run import SyncRun
+from penstock.spark.sync_settings import SyncSettings
+from penstock.spark.sync_state import SyncState
+from penstock.spark.sync_terms import SyncTerm
+
+log = logging.getLogger(__name__)
+
+_NOT_TAKEN = {TakeOver.NONE, TakeOver.REFUSED}
+_LOOK_S = 0.2
+_ADOPTED_S = 60.0  # in which a sync job that runs takes over
+
+
+class IndexBuild:
+    """Builds a new generation of the index of one spec, or goes back to the one before.
+
+    IndexBuild(settings, output).run()
+    """
+
+    def __init__(self, settings: SyncSettings, output: SyncOutput, *, is_verified: bool = True) -> None:
+        """Build for the sync job of these settings, whose checkpoint is that of `penstock sync`."""
+        (self._file,) = settings.spec_files
+        self._root, self._settings, self._output = settings.checkpoint, settings, output
+        self._spec = load_located_spec(self._file)
+        if self._spec.alias is None:
+            raise ConfigurationError(
+                f"{self._file} has no `alias`: readers need one that can be moved from the present index to the new"
+                " one. Add it, and let them search it"
+            )
+        self._alias = self._spec.alias
+        self._checkpoint = build_checkpoint(self._root)
+        self._state = SyncState(self._checkpoint)
+        self._is_verified = is_verified
+        self._stopped = threading.Event()  # told to stop, or done
+        self._is_interrupted = False
+        self._failure: BaseException | None = None
+
+    def stop(self) -> None:
+        """Let `run` return soon. It may be called by a signal handler."""
+        self._is_interrupted = True
+        self._stopped.set()
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Return whether it was told to stop before it was done."""
+        return self._is_interrupted
+
+    def run(self, *, restart: bool = False) -> None:
+        """Build, or resume a build that was interrupted; with `restart`, begin a new one instead. Return when the sync
+        job follows the index. Raises PenstockError for what only a person can solve, and IndexDifferentError for a
+        build that is not equal to the database."""
+        with self._lock():
+            if restart or self._is_followed():
+                remove_build(self._root)
+            self._begin(self._spec.index)
+            self._work()
+
+    def roll_back(self) -> None:
+        """Let the alias lead to the generation from before the last build, once that has caught up with the log."""
+        index = self._spec.index
+        with self._lock():
+            root = SyncState(find_newest_checkpoint(self._root))
+            if "promotion" in self._state.read_build() and read_take_over(self._root) in _NOT_TAKEN:
+                self._give_up(root, index)
+                return
+            if self._state.read_build().get("kind") != "rollback" or self._is_followed():
+                self._check_unfinished()
+                self._begin_rollback(root, index)
+            self._is_verified = False
+            self._work()
+
+    def _lock(self) -> LockFile:
+        """Return the lock of the build."""
+        self._checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        return lock_checkpoint(self._checkpoint, is_shared=False)
+
+    def _begin(self, index: str) -> None:
+        """Persist what is built, unless that was begun before."""
+        content, spec = self._state.read_build(), hash_spec(self._file)
+        if content and (content["index"], content["spec"], content["kind"]) != (index, spec, "build"):
+            raise ConfigurationError(
+                f"{self._checkpoint} has an unfinished {content['kind']} of index '{content['index']}' with another"
+                " spec: finish it with that spec, or say --restart to drop it"
+            )
+        if not content:
+            self._state.make_folder()
+            self._state.remember_generation(index, name_generation())
+            self._state.remember_build({"index": index, "spec": spec, "kind": "build"})
+        self._output.tell(f"building {self._state.generation(index)}, the next generation of index '{index}'")
+
+    def _check_unfinished(self) -> None:
+        """Raise ConfigurationError when there is a build that is not done."""
+        content = self._state.read_build()
+        if content and not self._is_followed():
+            raise ConfigurationError(
+                f"{self._checkpoint} has an unfinished build of index '{content['index']}', to which the alias"
+                " does not lead yet: there is nothing to roll back. Say `penstock index build --restart` to drop it"
+            )
+
+    def _begin_rollback(self, root: SyncState, index: str) -> None:
+        """Persist that the generation from before the last build is followed from where its sync job left it."""
+        before: dict[str, Any] | None = root.read_build().get("previous", {}).get(index)
+        if before is None:
+            raise ConfigurationError(f"{self._root} knows of no generation of index '{index}' before the present one")
+        spec = hash_spec(self._file)
+        if before["spec"] not in {None, spec}:
+            raise ConfigurationError(
+                f"the generation before of index '{index}' was filled with another spec than {self._file}: name that"
+                " one"
+            )
+        remove_build(self._root)
+        self._state.make_folder()
+        build = {"index": index, "spec": spec, "kind": "rollback"}
+        self._state.adopt(index, before, before["offset"], build)
+        if (tables := root.known_tables(index)) is not None:
+            self._state.remember_tables(index, tables)
+
+    def _give_up(self, root: SyncState, index: str) -> None:
+        """Let the alias lead back to the generation that the sync job still follows, and drop the build."""
+        if index not in root.loaded:
+            raise ConfigurationError(f"{self._root} knows of no generation of index '{index}' before the present one")
+        target = self._settings.target.of_index(index, is_alone=True).of_generation(root.generation(index))
+        with closing(target.open(read_only=True)) as search:
+            search.move_alias(self._alias)
+        remove_build(self._root)
+        self._output.tell(f"alias '{self._alias}' leads to '{target.alias_owner}' again, which sync follows")
+
+    def _work(self) -> None:
+        """Load and follow the index in this thread, while another one proves and promotes it."""
+        settings = replace(self._settings, checkpoint=self._checkpoint)
+        job = SyncJob.prepare(settings, self._output.tell, self._stopped)
+        if self._stopped.is_set():
+            return
+        promoter = threading.Thread(target=self._promote, args=(job.plans[0],), name="promote-build")
+        promoter.start()
+        try:
+            SyncRun(job, SyncTerm(self._checkpoint, self._stopped), self._output, is_build=True).run()
+        finally:
+            self._stopped.set()
+            promoter.join()
+        if self._failure is not None:
+            raise self._failure
+        if self._is_followed():
+            remove_build(self._root)
+
+    def _promote(self, plan: SyncPlan) -> None:
+        """Prove that the index is equal to the database, move the alias, and wait for the sync job to take over."""
+        try:
+            generation = self._state.generation(self._spec.index)
+            self._prove_and_move(replace(plan, target=plan.target.of_generation(generation)))
+        except BaseException as error:  # noqa: BLE001 - raised in the thread of `run`
+            self._failure = error
+        finally:
+            self._stopped.set()
+
+    def _prove_and_move(self, plan: SyncPlan) -> None:
+        if not self._wait_until(lambda: self._spec.index in self._state.loaded):
+            return
+        proof = IndexComparison(replace(self._settings, checkpoint=self._checkpoint), plan, self._state, self._stopped)
+        if "promotion" not in self._state.read_build():
+            result = self._wait_for(proof.compare if self._is_verified else proof.wait_until_current)
+            if self._stopped.is_set():
+                return
+            if isinstance(result, VerifyResult):
+                self._judge(result, plan)
+            self._state.remember_build({**self._state.read_build(), "promotion": secrets.token_hex(8)})
+        if not self._is_running_sync_there() or not self._is_adopted_soon():
+            self._move_when_current(proof, plan)
+        if self._wait_until(self._is_followed) and self._wait_for(lambda: self._wait_for_sync(plan)):
+            self._move_alias(plan)
+            self._output.tell("`penstock sync` follows the index: done")
+
+    def _is_followed(self) -> bool:
+        """Return whether the sync job follows the index that was built."""
+        return read_take_over(self._root) is TakeOver.FOLLOWED
+
+    def _is_running_sync_there(self) -> bool:
+        """Return whether a process on this machine has the checkpoint of the sync job."""
+        try:
+            with lock_checkpoint(self._root, is_shared=False):
+                return False
+        except PenstockError:
+            return True
+
+    def _is_adopted_soon(self) -> bool:
+        """Wait for the running sync job to take over, and return whether it does. Then it moves the alias."""
+        deadline = time.monotonic() + _ADOPTED_S
+        while (step := read_take_over(self._root)) is TakeOver.NONE and time.monotonic() < deadline:
+            if self._stopped.wait(_LOOK_S):
+                return True  # it resumes when it is started again
+        return step in {TakeOver.ADOPTED, TakeOver.FOLLOWED}
+
+    def _move_when_current(self, proof: IndexComparison, plan: SyncPlan) -> None:
+        """Move the alias here, because no sync job does."""
+        if self._wait_for(proof.wait_until_current):
+            self._move_alias(plan)
+            self._output.tell(
+                f"start `penstock sync` with this spec and --checkpoint {self._root}: it takes over. Until then,"
+                " changes are followed here"
+            )
+
+    def _wait_for_sync(self, plan: SyncPlan) -> bool:
+        """Return True when the sync job has applied all that the log has now; False when told to stop."""
+        state = SyncState(find_newest_checkpoint(self._root))
+        return IndexComparison(self._settings, plan, state, self._stopped).wait_until_current()
+
+    def _judge(self, result: VerifyResult, plan: SyncPlan) -> None:
+        """Raise IndexDifferentError unless the index is equal to the database, up to what it refuses."""
+        unexplained = [difference for difference in result.differences if not difference.reason]
+        if result.unsettled or unexplained or sum(result.counts.values()) > len(result.differences):
+            first = f", the first {unexplained[0]}" if unexplained else ""
+            raise IndexDifferentError(
+                f"the new index '{plan.target.alias_owner}' is not proved to be equal to the database, so the alias was"
+                f" not moved: {sum(result.counts.values())} documents differ{first}; {result.unsettled} are not"
+                f" settled{': ' if result.unsettled_reason else ''}{result.unsettled_reason}. The same command compares"
+                " again; with --restart, it builds again"
+            )
+        refused = f", {len(result.differences)} of them refused by the index (`penstock dlq list {self._checkpoint}`)"
+        self._output.tell(
+            f"equal to the database: {result.documents:,} documents{refused if result.differences else ''}"
+        )
+
+    def _move_alias(self, plan: SyncPlan) -> None:
+        """Let the alias lead to the new index alone, if it does not yet."""
+
+        def move() -> tuple[str, ...]:
+            index: SearchIndex
+            with closing(plan.target.open(read_only=True)) as index:
+                index.refresh()
+                return index.move_alias(self._alias)
+
+        before, own = self._wait_for(move), plan.target.alias_owner
+        if before is not None and before != (own,):
+            others = " and ".join(f"'{name}'" for name in before)
+            self._output.tell(
+                f"alias '{self._alias}' leads to '{own}' now" + (f", and no longer to {others}" if others else "")
+            )
+
+    def _wait_for(self, action: Callable[[], Any]) -> Any:
+        """Return what an action returns; None when told to stop while it failed."""
+        what = f"index '{self._spec.index}', the Penstock server or the database"
+        return wait_for(action, what, self._stopped, self._output.tell)
+
+    def _wait_until(self, condition: Callable[[], bool]) -> bool:
+        """Return True as soon as a condition holds, and False when told to stop."""
+        while not condition():
+            if self._stopped.wait(_LOOK_S):
+                return False
+        return True
