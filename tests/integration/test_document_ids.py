@@ -1,15 +1,18 @@
 """Ids of documents that are not a plain number: labels of ENUM and SET, and unique keys beside the primary key."""
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import penstock.document.sync
-from penstock.document import DocumentSpec
+from penstock.document import DOCUMENT_DECODING, DocumentSpec
 from penstock.document.queries import NodeQueries
+from penstock.document.root_range import key_from_json, key_to_json, plan_ranges
 from penstock.errors import SchemaError
+from penstock.snapshot.source_rows import SourceRows
 from penstock.spark.sync_job import LoadedGraphs
 from penstock.testing import DatabaseServer
 from tests.support.capture import execute, source_of
@@ -85,6 +88,36 @@ def test_a_page_of_documents_with_labels_in_their_id_reads_no_more_than_the_page
             seen += [row[-1] for row in page]
             condition = queries.after_key(tuple(page[-1][: len(graph.root.key)]))
     assert seen == list(range(rows))
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_ranges_of_keys_have_every_row_once(server: DatabaseServer, name: str, size: int) -> None:
+    """Also rows that come between the planning of the ranges and their reading, and labels that no row should have."""
+    execute(
+        server,
+        "SET sql_mode = ''",
+        f"""CREATE TABLE {name}.t (kind ENUM('z', '1', 'a:b') NOT NULL, marks SET('y', 'b', '2') NOT NULL,
+            code VARCHAR(9) COLLATE utf8mb4_general_ci, v INT, PRIMARY KEY (kind, marks, code)) CHARSET utf8mb4""",
+        f"""INSERT INTO {name}.t VALUES ('z', 'y', 'B', 1), ('z', 'y,b', 'a', 2), ('z', '2', 'É', 3), ('1', '', 'e', 4),
+            ('1', 'b,2', 'F', 5), ('a:b', 'y,b,2', 'x', 6), ('a:b', 'y,b,2', 'Y', 7), ('', 'y', 'q', 8)""",
+    )
+    graph = LoadedGraphs(source_of(server), spec_of(f"{name}.t")).load().graph
+    with closing(SourceRows(source_of(server), DOCUMENT_DECODING)) as rows:
+        ranges = list(plan_ranges(rows, graph, size))
+        assert (ranges[0].after, ranges[-1].until) == (None, None)
+        begin = key_from_json(graph, key_to_json(graph, ranges[0].until or ()))
+        assert list(plan_ranges(rows, graph, size, begin)) == ranges[1:]
+    execute(
+        server,
+        f"INSERT INTO {name}.t VALUES ('z', '', 'first', 9), ('1', 'b,2', 'e', 10), ('a:b', 'y,b,2', 'z', 11)",
+        f"DELETE FROM {name}.t WHERE v = 6",
+    )
+    with server.connect(charset="utf8mb4") as connection, connection.cursor() as cursor:
+        seen: list[int] = []
+        for part in ranges:
+            cursor.execute(f"SELECT v FROM {name}.t c WHERE {part.condition(graph) or 'TRUE'}")
+            seen += [value for (value,) in cursor.fetchall()]
+    assert sorted(seen) == [1, 2, 3, 4, 5, 7, 8, 9, 10, 11]
 
 
 def test_a_unique_key_as_the_id(server: DatabaseServer, name: str, tmp_path: Path) -> None:

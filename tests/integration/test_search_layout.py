@@ -12,7 +12,7 @@ from penstock.search import FieldKind, IndexLayout
 from penstock.search.http import HttpIndex
 from penstock.search.mapping import build_creation_body
 from penstock.search.transport import PooledTransport
-from tests.support.search_contract import listed, search_ids, write
+from tests.support.search_contract import listed, search_ids, table, write
 
 FIELDS = {
     "name": FieldKind.TEXT,
@@ -160,3 +160,41 @@ def test_an_alias_leads_to_the_first_index_that_asks_for_it(server: Server, inde
         with pytest.raises(SinkError, match="alias"):
             other.add_alias(server.name)
         server.transport.request("DELETE", f"/{server.name}-2")
+
+
+def test_an_alias_is_moved_in_one_step_and_keeps_its_filter(server: Server, index: HttpIndex) -> None:
+    alias = f"{server.name}-alias"
+    index.prepare(FIELDS)
+    body = {"actions": [{"add": {"index": server.name, "alias": alias, "filter": {"term": {"serial": 7}}}}]}
+    assert server.transport.request("POST", "/_aliases", json.dumps(body)).status < 300
+    with HttpIndex.open(server.url, f"{server.name}-2") as other:
+        other.prepare(FIELDS)
+        write(other, ("1", 1, {"serial": 7}), ("2", 1, {"serial": 8}))
+        assert other.move_alias(alias) == (server.name,)
+        assert other.move_alias(alias) == (f"{server.name}-2",)
+        other.refresh()
+        with HttpIndex.open(server.url, alias) as by_alias:
+            assert by_alias.count() == 1, "the alias has its filter"
+        with pytest.raises(ConfigurationError, match="is the name of an index"):
+            other.move_alias(server.name)
+        server.transport.request("DELETE", f"/{server.name}-2")
+
+
+def test_a_load_gives_back_the_settings_that_were_there(server: Server, index: HttpIndex) -> None:
+    def settings() -> tuple[str | None, str | None]:
+        (state,) = server.ask("GET", "/_settings").values()
+        present = state["settings"]["index"]
+        return present.get("refresh_interval"), present.get("number_of_replicas")
+
+    index.prepare(FIELDS, IndexLayout(settings={"refresh_interval": "7s", "number_of_replicas": 2}))
+    index.end_load()
+    assert settings() == ("7s", "2"), "without a load there is nothing to give back"
+    index.begin_load()
+    index.begin_load()  # a load that was killed begins again
+    assert settings() == ("-1", "0")
+    index.write(table(("1", 7, ORDER)))
+    assert index.count() == 0
+    index.end_load()
+    assert (settings(), index.count()) == (("7s", "2"), 1)
+    index.end_load()
+    assert settings() == ("7s", "2")

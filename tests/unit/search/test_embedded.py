@@ -245,3 +245,21 @@ def test_a_layout_changes_nothing(folder: Path) -> None:
         index.write(table(("1", 1, LAMP)))
         assert search_ids(index, "tele") == {"1"}
         assert [page.column("id").to_pylist() for page in index.find_ids("brand.country", ["DE", "FR"])] == [["1"]]
+
+
+def test_an_alias_is_a_link_that_readers_follow_when_it_is_moved(tmp_path: Path) -> None:
+    with prepared(tmp_path / "one") as one, prepared(tmp_path / "two") as two:
+        one.write(table(("1", 1, LAMP)))
+        two.write(table(("1", 1, CHAIR), ("2", 1, CHAIR)))
+        assert one.add_alias("names") == ("one",)
+        assert two.add_alias("names") == ("one",), "it is left where it leads to"
+        with EmbeddedIndex.open(tmp_path / "names", read_only=True) as reader:
+            assert (reader.count(), reader.get("1")) == (1, LAMP)
+            assert two.move_alias("names") == ("one",)
+            reader.refresh()
+            assert (reader.count(), reader.get("1")) == (2, CHAIR)
+            two.write(table(("3", 1, LAMP)))
+            reader.refresh()
+            assert reader.count() == 3
+        with pytest.raises(ConfigurationError, match="is not an alias"):
+            two.move_alias("one")
