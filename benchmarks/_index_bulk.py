@@ -31,12 +31,12 @@ def measure_bulk(url: str, index: str) -> float:
     requests = IndexRequests(transport, f"{index}-bulk")
     try:
         _create_like(IndexRequests(transport, index), requests)
-        _send(requests, _build_bodies(documents, 1), 1)
+        send_bodies(requests, build_bodies(documents, 1), 1)
         rates = list[float]()
         for version, connections in enumerate(_CONNECTIONS, 2):
-            bodies = _build_bodies(documents, version)
+            bodies = build_bodies(documents, version)
             began = time.perf_counter()
-            _send(requests, bodies, connections)
+            send_bodies(requests, bodies, connections)
             rates.append(documents.num_rows / (time.perf_counter() - began))
         requests.request_json("DELETE", "")
         return max(rates)
@@ -51,7 +51,7 @@ def _create_like(existing: IndexRequests, new: IndexRequests) -> None:
     new.request_json("PUT", "", {"mappings": layout["mappings"], "settings": {"index": settings}})
 
 
-def _build_bodies(documents: pa.Table, version: int) -> list[memoryview]:
+def build_bodies(documents: pa.Table, version: int) -> list[memoryview]:
     """Return the bodies that write all documents with a version."""
     ids, texts = (documents.column(name).combine_chunks() for name in ("id", "document"))
     lines = bulk.encode_operations(ids, np.full(len(ids), version, np.int64), texts)
@@ -62,7 +62,7 @@ def _build_bodies(documents: pa.Table, version: int) -> list[memoryview]:
     ]
 
 
-def _send(requests: IndexRequests, bodies: list[memoryview], connections: int) -> None:
+def send_bodies(requests: IndexRequests, bodies: list[memoryview], connections: int) -> None:
     """Send bodies over so many connections, and make all of them searchable."""
 
     def send(body: memoryview) -> None:

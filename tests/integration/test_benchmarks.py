@@ -13,6 +13,7 @@ from benchmarks.__main__ import TINY_LIMIT_S, BenchmarkTimeoutError, names, time
 _ROOT = Path(__file__).parents[2]
 # What others read from a run; a tiny one has three tables instead of 100, 1,000 and 10,000.
 _FIGURES = {
+    "build": {"full_sync_ratio_bulk", "documents_per_s", "verify_rows_per_s", "repair_documents_per_s", "peak_mib"},
     "index": {
         "latency_p50_ms",
         "latency_p99_ms",

@@ -119,6 +119,11 @@ class EmbeddedIndex:
             return (self._folder.absolute().name,)
         return (owner,)
 
+    def find_owners(self, alias: str) -> tuple[str, ...]:
+        """Return the name of the folder to which an alias leads."""
+        owner = read_folder_alias(self._folder, alias)
+        return () if owner is None else (owner,)
+
     def move_alias(self, alias: str) -> tuple[str, ...]:
         """Let an alias, a link beside the folder, lead to it; return where it led before."""
         self._require_term()

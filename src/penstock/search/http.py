@@ -98,6 +98,10 @@ class HttpIndex:
         self._require_term()
         return self._schema.add_alias(alias)
 
+    def find_owners(self, alias: str) -> tuple[str, ...]:
+        """Return the names of the indexes to which an alias leads."""
+        return self._schema.find_owners(alias)
+
     def move_alias(self, alias: str) -> tuple[str, ...]:
         """Let an alias lead to this index alone, in one step of the cluster; return to which indexes it led before."""
         self._require_term()

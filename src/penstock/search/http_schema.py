@@ -87,9 +87,9 @@ class IndexSchema:
 
     def add_alias(self, alias: str) -> tuple[str, ...]:
         """Add an alias to the index unless another index has it, and return the indexes that have it then."""
-        if not (owners := self._find_owners(alias)):
+        if not (owners := self.find_owners(alias)):
             self._requests.request_json("PUT", f"/_alias/{alias}")
-            owners = self._find_owners(alias)
+            owners = self.find_owners(alias)
             log.info("alias added alias=%s index=%s", alias, self._requests.where)
         return owners
 
@@ -133,7 +133,7 @@ class IndexSchema:
             lambda own: {name: value for name, value in own.items() if name != "before_load"}, "the end of a load"
         )
 
-    def _find_owners(self, alias: str) -> tuple[str, ...]:
+    def find_owners(self, alias: str) -> tuple[str, ...]:
         """Return the names of the indexes that an alias leads to."""
         return tuple(sorted(self._read_alias(alias)))
 

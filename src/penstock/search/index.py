@@ -117,6 +117,10 @@ class SearchIndex(Protocol):
         """
         ...
 
+    def find_owners(self, alias: str) -> tuple[str, ...]:
+        """Return the names of the indexes to which an alias leads; none if there is no such alias."""
+        ...
+
     def move_alias(self, alias: str) -> tuple[str, ...]:
         """Let an alias lead to this index alone, from one moment to the next; return the names of the indexes to which
         it led before. ConfigurationError if an index has that name itself.

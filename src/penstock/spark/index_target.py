@@ -1,5 +1,6 @@
 """Where an index is: what a process needs to open it, here or on an executor."""
 
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -39,6 +40,17 @@ class IndexTarget:
         """Return the place of one generation of the index; the empty one is the index with the name itself."""
         address, name = locate_generation(self.address, self.name, generation)
         return replace(self, address=address, name=name)
+
+    def behind_alias(self, alias: str | None) -> "IndexTarget":
+        """Return the place of the index to which an alias leads, if it leads to one; else this one."""
+        if alias is None:
+            return self
+        if not self.is_shared:
+            link = Path(self.address).absolute().parent / alias
+            return replace(self, address=str(link), name=alias) if link.is_symlink() else self
+        with closing(self.open()) as index:
+            owners = index.find_owners(alias)
+        return replace(self, name=owners[0]) if len(owners) == 1 else self
 
     def open(self, term: WriterTerm | None = None, *, read_only: bool = False) -> SearchIndex:
         """Open the index; with a term, what is opened writes nothing after that has ended. An embedded index has one
