@@ -164,6 +164,12 @@ class SinkRejectedError(SinkError):
     """The sink refused these documents for good."""
 
 
+class WorkerLostError(PenstockError):
+    """A process in which Spark runs Python is gone, or has no room on its disk; others take its place."""
+
+    transient = True
+
+
 class IndexDifferentError(PenstockError):
     """A new index is not equal to the database, so readers do not get it."""
 

@@ -194,6 +194,7 @@ def test_an_index_is_built_behind_its_alias_and_rolled_back(
         generation = built.build_state["generations"]["product"]
         second = built.launch("index", "build")
         with running(second):
+            assert poll(lambda: find_workers(second.process.pid) or second.has_ended, 120), tell(second, sync)
             kill_workers(second)
             finish(second, sync)
         assert second.has_said("equal to the database"), second.lines

@@ -40,6 +40,8 @@ class VerifyResult:
     unsettled_reason: str = ""
     repaired: int = 0
     unrepaired: int = 0
+    unexplained: int = 0  # differences for which no reason is known
+    first_unexplained: Difference | None = None
 
     @property
     def is_equal(self) -> bool:
@@ -159,6 +161,9 @@ class IndexVerifier:
         settled = self._check.settle(routings)
         for difference in settled.differences:
             result.counts[difference.kind] += 1
+            if not difference.reason:
+                result.unexplained += 1
+                result.first_unexplained = result.first_unexplained or difference
             if len(result.differences) < self.MOST_LISTED:
                 result.differences.append(difference)
             self._on_difference(difference)

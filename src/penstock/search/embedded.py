@@ -124,6 +124,10 @@ class EmbeddedIndex:
         owner = read_folder_alias(self._folder, alias)
         return () if owner is None else (owner,)
 
+    def check_alias(self, alias: str) -> None:
+        """Raise ConfigurationError if `move_alias` could not move an alias."""
+        read_folder_alias(self._folder, alias)
+
     def move_alias(self, alias: str) -> tuple[str, ...]:
         """Let an alias, a link beside the folder, lead to it; return where it led before."""
         self._require_term()

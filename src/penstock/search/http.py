@@ -102,6 +102,10 @@ class HttpIndex:
         """Return the names of the indexes to which an alias leads."""
         return self._schema.find_owners(alias)
 
+    def check_alias(self, alias: str) -> None:
+        """Raise ConfigurationError if `move_alias` could not move an alias."""
+        self._schema.check_alias(alias)
+
     def move_alias(self, alias: str) -> tuple[str, ...]:
         """Let an alias lead to this index alone, in one step of the cluster; return to which indexes it led before."""
         self._require_term()

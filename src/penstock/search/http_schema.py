@@ -95,15 +95,10 @@ class IndexSchema:
 
     def move_alias(self, alias: str) -> tuple[str, ...]:
         """Let an alias lead to the index alone, with the filter and routing that it had, and return to which it led."""
-        definitions = self._read_alias(alias)
+        definitions = self.check_alias(alias)
         own = self._requests.index
         if set(definitions) == {own}:
             return (own,)
-        if not definitions and self._requests.transport.request("HEAD", f"/{alias}").status < 300:
-            raise ConfigurationError(
-                f"'{alias}' is the name of an index at {self._requests.transport.where}, and no alias can have it:"
-                " choose another `alias` in the spec, and let readers search that one"
-            )
         kept: dict[str, Any] = dict(next(iter(definitions.values()))) if definitions else {}
         actions = [{"remove": {"index": name, "alias": alias}} for name in definitions if name != own]
         actions.append({"add": {"index": own, "alias": alias, **kept}})
@@ -111,6 +106,22 @@ class IndexSchema:
         self._requests.check_answer(self._requests.transport.request("POST", "/_aliases", body))
         log.info("alias moved alias=%s index=%s before=%s", alias, own, ",".join(definitions) or "none")
         return tuple(sorted(definitions))
+
+    def check_alias(self, alias: str) -> dict[str, dict[str, Any]]:
+        """Return the indexes that an alias leads to. Raises ConfigurationError for one that cannot be moved: it is the
+        name of an index, or leads to several, of which others may be somebody else's."""
+        definitions, where = self._read_alias(alias), self._requests.transport.where
+        if not definitions and self._requests.transport.request("HEAD", f"/{alias}").status < 300:
+            raise ConfigurationError(
+                f"'{alias}' is the name of an index at {where}, and no alias can have it: choose another `alias` in the"
+                " spec, and let readers search that one"
+            )
+        if len(set(definitions) - {self._requests.index}) > 1:
+            raise ConfigurationError(
+                f"alias '{alias}' at {where} leads to several indexes, {', '.join(sorted(definitions))}: let it lead to"
+                " the one that is to be replaced"
+            )
+        return definitions
 
     def begin_load(self) -> None:
         """Turn refreshes and replicas off, and remember what they were: before it is done, so that it is not lost."""

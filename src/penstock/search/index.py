@@ -121,6 +121,12 @@ class SearchIndex(Protocol):
         """Return the names of the indexes to which an alias leads; none if there is no such alias."""
         ...
 
+    def check_alias(self, alias: str) -> None:
+        """Raise ConfigurationError if `move_alias` could not move an alias, because something else has its name, or
+        because it leads to several indexes.
+        """
+        ...
+
     def move_alias(self, alias: str) -> tuple[str, ...]:
         """Let an alias lead to this index alone, from one moment to the next; return the names of the indexes to which
         it led before. ConfigurationError if an index has that name itself.

@@ -23,11 +23,12 @@ from penstock.document import (
 )
 from penstock.document.root_range import RootRange
 from penstock.document.write import WrittenRange
+from penstock.errors import WorkerLostError
 from penstock.model import LogRequirement, TableName
 from penstock.search.index import SearchIndex
 from penstock.search.writer_term import WriterTerm
 from penstock.snapshot.source_rows import SourceRows
-from penstock.spark.failure import cause_of, error_class_of
+from penstock.spark.failure import cause_of, error_class_of, is_disk_full, is_worker_lost
 from penstock.spark.index_target import IndexTarget
 
 T = TypeVar("T")
@@ -113,7 +114,10 @@ class ExecutorWriter:
                 .collect()
             )
         except (Py4JJavaError, PySparkException) as error:
-            if (kind := error_class_of(error)) is None:
+            kind = error_class_of(error)
+            if kind is None and (is_worker_lost(error) or is_disk_full(error)):
+                kind = WorkerLostError
+            if kind is None:
                 raise
             raise kind(cause_of(error)) from error
         return _sum_counts(results)

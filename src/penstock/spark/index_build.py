@@ -18,20 +18,24 @@ from typing import Any
 
 from penstock.coordinate import LockFile
 from penstock.coordinate.term_files import find_newest_checkpoint
+from penstock.document.spec_hash import hash_spec
 from penstock.document.spec_location import load_located_spec
 from penstock.document.verify import VerifyResult
 from penstock.errors import ConfigurationError, IndexDifferentError, PenstockError
+from penstock.search.dead_letters import DeadLetters
 from penstock.search.index import SearchIndex
+from penstock.spark.checkpoint_lock import lock_build, lock_checkpoint
 from penstock.spark.index_comparison import IndexComparison
 from penstock.spark.index_generation import (
     TakeOver,
     build_checkpoint,
-    hash_spec,
+    copy_letters_of,
+    letters_before,
     name_generation,
     read_take_over,
     remove_build,
 )
-from penstock.spark.sync_driver import lock_checkpoint
+from penstock.spark.index_target import IndexTarget
 from penstock.spark.sync_job import SyncJob, SyncPlan, wait_for
 from penstock.spark.sync_output import SyncOutput
 from penstock.spark.sync_run import SyncRun
@@ -66,7 +70,9 @@ class IndexBuild:
         self._checkpoint = build_checkpoint(self._root)
         self._state = SyncState(self._checkpoint)
         self._is_verified = is_verified
-        self._stopped = threading.Event()  # told to stop, or done
+        self._spec_hash = hash_spec(self._file, self._spec)
+        self._stopped = threading.Event()  # told to stop, or failed
+        self._followed = threading.Event()  # changes are followed here no more
         self._is_interrupted = False
         self._failure: BaseException | None = None
 
@@ -74,6 +80,7 @@ class IndexBuild:
         """Let `run` return soon. It may be called by a signal handler."""
         self._is_interrupted = True
         self._stopped.set()
+        self._followed.set()
 
     @property
     def is_interrupted(self) -> bool:
@@ -85,8 +92,10 @@ class IndexBuild:
         job follows the index. Raises PenstockError for what only a person can solve, and IndexDifferentError for a
         build that is not equal to the database."""
         with self._lock():
-            if restart or self._is_followed():
-                remove_build(self._root)
+            if restart:
+                self._drop()
+            elif self._is_done():
+                return
             self._begin(self._spec.index)
             self._work()
 
@@ -94,33 +103,59 @@ class IndexBuild:
         """Let the alias lead to the generation from before the last build, once that has caught up with the log."""
         index = self._spec.index
         with self._lock():
-            root = SyncState(find_newest_checkpoint(self._root))
-            if "promotion" in self._state.read_build() and read_take_over(self._root) in _NOT_TAKEN:
+            if self._is_done():
+                return
+            root, content = SyncState(find_newest_checkpoint(self._root)), self._state.read_build()
+            if content.get("kind") == "build" and "promotion" in content and read_take_over(self._root) in _NOT_TAKEN:
                 self._give_up(root, index)
                 return
-            if self._state.read_build().get("kind") != "rollback" or self._is_followed():
+            if content.get("kind") != "rollback":
                 self._check_unfinished()
                 self._begin_rollback(root, index)
             self._is_verified = False
             self._work()
 
+    def _is_done(self) -> bool:
+        """Return whether the build that was begun is done, and sync follows its index; then nothing of it is left."""
+        if read_take_over(self._root) is not TakeOver.FOLLOWED:
+            return False
+        remove_build(self._root)
+        self._output.tell("what was begun is done already: `penstock sync` follows the index")
+        return True
+
+    def _drop(self) -> None:
+        """Drop an unfinished build; readers find the index before again."""
+        index, content = self._spec.index, self._state.read_build()
+        if not content:
+            return
+        root, generation = SyncState(find_newest_checkpoint(self._root)), self._state.generation(index)
+        if "promotion" in content and read_take_over(self._root) in _NOT_TAKEN and index in root.loaded:
+            self._give_up(root, index)
+        remove_build(self._root)
+        self._output.tell(f"the unfinished index '{index}-{generation}' is not used any more: delete it")
+
     def _lock(self) -> LockFile:
         """Return the lock of the build."""
         self._checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        return lock_checkpoint(self._checkpoint, is_shared=False)
+        return lock_build(self._checkpoint)
 
     def _begin(self, index: str) -> None:
         """Persist what is built, unless that was begun before."""
-        content, spec = self._state.read_build(), hash_spec(self._file)
+        content, spec = self._state.read_build(), self._spec_hash
         if content and (content["index"], content["spec"], content["kind"]) != (index, spec, "build"):
+            what = f"an unfinished {content['kind']} of index '{content['index']}'"
             raise ConfigurationError(
-                f"{self._checkpoint} has an unfinished {content['kind']} of index '{content['index']}' with another"
-                " spec: finish it with that spec, or say --restart to drop it"
+                f"{self._checkpoint} has {what}{' with another spec' if content['spec'] != spec else ''}: finish it, or"
+                " say --restart to drop it"
             )
         if not content:
+            remove_build(self._root)  # what a crash may have left
+            generation = name_generation()
+            with closing(self._target_of(generation).open()) as search:
+                search.check_alias(self._alias)
             self._state.make_folder()
-            self._state.remember_generation(index, name_generation())
-            self._state.remember_build({"index": index, "spec": spec, "kind": "build"})
+            self._state.remember_generation(index, generation)
+            self._state.update_build(lambda _: {"index": index, "spec": spec, "kind": "build"})
         self._output.tell(f"building {self._state.generation(index)}, the next generation of index '{index}'")
 
     def _check_unfinished(self) -> None:
@@ -137,7 +172,7 @@ class IndexBuild:
         before: dict[str, Any] | None = root.read_build().get("previous", {}).get(index)
         if before is None:
             raise ConfigurationError(f"{self._root} knows of no generation of index '{index}' before the present one")
-        spec = hash_spec(self._file)
+        spec = self._spec_hash
         if before["spec"] not in {None, spec}:
             raise ConfigurationError(
                 f"the generation before of index '{index}' was filled with another spec than {self._file}: name that"
@@ -149,16 +184,26 @@ class IndexBuild:
         self._state.adopt(index, before, before["offset"], build)
         if (tables := root.known_tables(index)) is not None:
             self._state.remember_tables(index, tables)
+        with (
+            DeadLetters.open(letters_before(root), is_created=False) as before_letters,
+            DeadLetters.open(self._state.dead_letters) as letters,
+        ):
+            copy_letters_of(before_letters, letters, index)
 
     def _give_up(self, root: SyncState, index: str) -> None:
         """Let the alias lead back to the generation that the sync job still follows, and drop the build."""
         if index not in root.loaded:
             raise ConfigurationError(f"{self._root} knows of no generation of index '{index}' before the present one")
-        target = self._settings.target.of_index(index, is_alone=True).of_generation(root.generation(index))
+        target = self._target_of(root.generation(index))
+        self._state.update_build(lambda build: {key: value for key, value in build.items() if key != "promotion"})
         with closing(target.open(read_only=True)) as search:
             search.move_alias(self._alias)
         remove_build(self._root)
         self._output.tell(f"alias '{self._alias}' leads to '{target.alias_owner}' again, which sync follows")
+
+    def _target_of(self, generation: str) -> IndexTarget:
+        """Return where a generation of the index is."""
+        return self._settings.target.of_index(self._spec.index, is_alone=True).of_generation(generation)
 
     def _work(self) -> None:
         """Load and follow the index in this thread, while another one proves and promotes it."""
@@ -169,14 +214,21 @@ class IndexBuild:
         promoter = threading.Thread(target=self._promote, args=(job.plans[0],), name="promote-build")
         promoter.start()
         try:
-            SyncRun(job, SyncTerm(self._checkpoint, self._stopped), self._output, is_build=True).run()
-        finally:
+            SyncRun(job, SyncTerm(self._checkpoint, self._followed), self._output, is_build=True).run()
+        except BaseException:
             self._stopped.set()
+            raise
+        finally:
             promoter.join()
         if self._failure is not None:
             raise self._failure
         if self._is_followed():
             remove_build(self._root)
+        elif self._is_interrupted and "promotion" in self._state.read_build():
+            self._output.tell(
+                "readers find the new index, or soon will, and nobody follows changes into it until `penstock sync` is"
+                " started with this spec, or this command again"
+            )
 
     def _promote(self, plan: SyncPlan) -> None:
         """Prove that the index is equal to the database, move the alias, and wait for the sync job to take over."""
@@ -186,7 +238,7 @@ class IndexBuild:
         except BaseException as error:  # noqa: BLE001 - raised in the thread of `run`
             self._failure = error
         finally:
-            self._stopped.set()
+            self._followed.set()
 
     def _prove_and_move(self, plan: SyncPlan) -> None:
         if not self._wait_until(lambda: self._spec.index in self._state.loaded):
@@ -198,9 +250,12 @@ class IndexBuild:
                 return
             if isinstance(result, VerifyResult):
                 self._judge(result, plan)
-            self._state.remember_build({**self._state.read_build(), "promotion": secrets.token_hex(8)})
+            promotion = secrets.token_hex(8)
+            self._state.update_build(lambda build: {**build, "promotion": promotion})
         if not self._is_running_sync_there() or not self._is_adopted_soon():
             self._move_when_current(proof, plan)
+        if not plan.target.is_shared and self._wait_until(self._is_adopted):
+            self._followed.set()  # an index in a folder has one writer, and that is sync from now on
         if self._wait_until(self._is_followed) and self._wait_for(lambda: self._wait_for_sync(plan)):
             self._move_alias(plan)
             self._output.tell("`penstock sync` follows the index: done")
@@ -208,6 +263,10 @@ class IndexBuild:
     def _is_followed(self) -> bool:
         """Return whether the sync job follows the index that was built."""
         return read_take_over(self._root) is TakeOver.FOLLOWED
+
+    def _is_adopted(self) -> bool:
+        """Return whether the sync job is about to follow the index that was built."""
+        return read_take_over(self._root) in {TakeOver.ADOPTED, TakeOver.FOLLOWED}
 
     def _is_running_sync_there(self) -> bool:
         """Return whether a process on this machine has the checkpoint of the sync job."""
@@ -241,19 +300,18 @@ class IndexBuild:
 
     def _judge(self, result: VerifyResult, plan: SyncPlan) -> None:
         """Raise IndexDifferentError unless the index is equal to the database, up to what it refuses."""
-        unexplained = [difference for difference in result.differences if not difference.reason]
-        if result.unsettled or unexplained or sum(result.counts.values()) > len(result.differences):
-            first = f", the first {unexplained[0]}" if unexplained else ""
+        unexplained = result.unexplained
+        if result.unsettled or unexplained:
+            first = f", the first {result.first_unexplained}" if unexplained else ""
             raise IndexDifferentError(
                 f"the new index '{plan.target.alias_owner}' is not proved to be equal to the database, so the alias was"
-                f" not moved: {sum(result.counts.values())} documents differ{first}; {result.unsettled} are not"
+                f" not moved: {unexplained} documents differ{first}; {result.unsettled} are not"
                 f" settled{': ' if result.unsettled_reason else ''}{result.unsettled_reason}. The same command compares"
                 " again; with --restart, it builds again"
             )
-        refused = f", {len(result.differences)} of them refused by the index (`penstock dlq list {self._checkpoint}`)"
-        self._output.tell(
-            f"equal to the database: {result.documents:,} documents{refused if result.differences else ''}"
-        )
+        count = sum(result.counts.values())
+        refused = f", {count:,} of them refused by the index (`penstock dlq list {self._checkpoint}`)" if count else ""
+        self._output.tell(f"equal to the database: {result.documents:,} documents{refused}")
 
     def _move_alias(self, plan: SyncPlan) -> None:
         """Let the alias lead to the new index alone, if it does not yet."""

@@ -9,8 +9,6 @@ nothing. A job that runs moves the alias when it takes over: it writes the old i
 that the old one has, so that no reader sees a document go back in time.
 """
 
-import hashlib
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,11 +17,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from penstock.config.yaml_file import read_yaml
 from penstock.coordinate.term_files import STATE_SUFFIX, find_newest_checkpoint
+from penstock.errors import ConfigurationError
 from penstock.model import Position
 from penstock.search.dead_letters import DeadLetters
 from penstock.search.index import Rejection
+from penstock.spark.checkpoint_lock import lock_build
 from penstock.spark.sync_job import SyncPlan
 from penstock.spark.sync_state import SyncState
 
@@ -41,12 +40,6 @@ def name_generation() -> str:
     return datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
 
 
-def hash_spec(file: Path) -> str:
-    """Return a hash of the content of a spec: comments and the order of keys do not count."""
-    content = read_yaml(file)
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
 def remove_build(root: Path) -> None:
     """Remove the checkpoint of a build and all files beside it, the state first."""
     folder = build_checkpoint(root)
@@ -55,6 +48,14 @@ def remove_build(root: Path) -> None:
     for path in folder.parent.glob(f"{folder.name}*"):
         if path == folder or (path.name.startswith(f"{folder.name}.") and not path.name.endswith(".lock")):
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def remove_abandoned_build(root: Path) -> None:
+    """Remove the build that a sync job follows now, if no process is there that would do it."""
+    if read_take_over(root) is not TakeOver.FOLLOWED:
+        return
+    with suppress(ConfigurationError), lock_build(build_checkpoint(root)):
+        remove_build(root)
 
 
 class FinishedBuild:
@@ -79,27 +80,41 @@ class FinishedBuild:
         return cls(build, content)
 
     @property
+    def load_id(self) -> str:
+        """Return the id of the load that has filled the index."""
+        return self._state.load_id(self.index)
+
+    @property
+    def generation(self) -> str:
+        """Return the generation that was built."""
+        return self._state.generation(self.index)
+
+    @property
     def promotion(self) -> str:
         """Return the id of this take-over."""
         return self._content["promotion"]
 
     def fits(self, plans: Sequence[SyncPlan]) -> bool:
         """Return whether a job has the spec that the index was built with."""
-        return any(plan.spec.index == self.index and hash_spec(plan.file) == self._content["spec"] for plan in plans)
+        return any(plan.spec.index == self.index and plan.spec_hash == self._content["spec"] for plan in plans)
 
     def hand_over(self, state: SyncState, letters: DeadLetters) -> None:
         """Let the state of a sync job follow the index that was built, with its dead letters."""
         index, described, before = self.index, self._state.describe_generation(self.index), state.describe_generation
-        ends = [end for end in (described["offset"], before(index)["offset"]) if end is not None]
+        # Other indexes of the job need what comes after its own end; this one has all up to the end of the build.
+        is_alone = all(name == index for name in state.loaded)
+        ends = [end for end in (described["offset"], None if is_alone else before(index)["offset"]) if end is not None]
         build = state.read_build()
         adopted = {**build.get("adopted", {}), index: self._content["promotion"]}
         specs, previous = {**build.get("specs", {})}, {**build.get("previous", {})}
         if index in state.loaded:
             previous[index] = {**before(index), "spec": specs.get(index)}
         pending: dict[str, Any] = dict(build.get("pending") or {})
-        pending[index] = before(index)["offset"] if index in state.loaded else None
+        pending[index] = state.find_planned_end() if index in state.loaded else None
         specs[index] = self._content["spec"]
-        _move_letters(self._state.dead_letters, letters, index)
+        copy_letters_of(letters, letters_before(state), index)
+        with DeadLetters.open(self._state.dead_letters, is_created=False) as built:
+            copy_letters_of(built, letters, index)
         if (tables := self._state.known_tables(index)) is not None:
             state.remember_tables(index, tables)
         state.adopt(
@@ -110,22 +125,21 @@ class FinishedBuild:
         )
 
 
-def remember_spec(state: SyncState, index: str, file: Path) -> None:
+def remember_spec(state: SyncState, index: str, spec_hash: str) -> None:
     """Persist with which spec the present generation of an index was filled."""
-    build = state.read_build()
-    state.remember_build({**build, "specs": {**build.get("specs", {}), index: hash_spec(file)}})
+    state.update_build(lambda build: {**build, "specs": {**build.get("specs", {}), index: spec_hash}})
 
 
 def refuse_build(state: SyncState, build: FinishedBuild) -> None:
     """Persist that the sync job has another spec than a build: it will not take over before it is started with that."""
-    state.remember_build({**state.read_build(), "refused": build.promotion})
+    state.update_build(lambda content: {**content, "refused": build.promotion})
 
 
 def remember_following(state: SyncState) -> None:
     """Persist that the stream of a sync job follows the indexes that it has taken over from builds."""
     build = state.read_build()
     if build.get("adopted") != build.get("followed"):
-        state.remember_build({**build, "followed": build.get("adopted")})
+        state.update_build(lambda content: {**content, "followed": content.get("adopted")})
 
 
 class TakeOver(StrEnum):
@@ -169,16 +183,24 @@ def watch_builds(root: Path, state: SyncState) -> Callable[[], FinishedBuild | N
     return look
 
 
-def _move_letters(source: Path, letters: DeadLetters, index: str) -> None:
-    """Replace the dead letters of an index by those of its build."""
-    letters.forget_before(index, _ANY_VERSION)
-    with DeadLetters.open(source, is_created=False) as built:
-        after = 0
-        while page := built.read_page(after, _LETTERS_PER_PAGE, index):
-            after = page[-1].number
-            for letter in page:
-                refused = Rejection(
-                    *(letter.id, letter.reason, letter.version, letter.routing, letter.document),
-                    before_transform=letter.before_transform,
-                )
-                letters.add(index, [refused], letter.position, letter.gtid)
+def letters_before(state: SyncState) -> Path:
+    """Return the file with the dead letters of the generation of an index before the present one."""
+    return state.dead_letters.with_name(f"{state.dead_letters.name}.before")
+
+
+def copy_letters_of(source: DeadLetters, target: DeadLetters | Path, index: str) -> None:
+    """Replace the dead letters of an index by those that another file has of it."""
+    if isinstance(target, Path):
+        with DeadLetters.open(target) as opened:
+            copy_letters_of(source, opened, index)
+        return
+    target.forget_before(index, _ANY_VERSION)
+    after = 0
+    while page := source.read_page(after, _LETTERS_PER_PAGE, index):
+        after = page[-1].number
+        for letter in page:
+            refused = Rejection(
+                *(letter.id, letter.reason, letter.version, letter.routing, letter.document),
+                before_transform=letter.before_transform,
+            )
+            target.add(index, [refused], letter.position, letter.gtid)

@@ -6,21 +6,18 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-from penstock.coordinate import Fence, LeaseFile, LeasePublisher, LockFile, LockWords
+from penstock.coordinate import Fence, LeaseFile, LeasePublisher
 from penstock.coordinate.term_files import find_ended_term, find_newest_checkpoint, lease_of_term
 from penstock.coordinate.tree import import_kazoo
 from penstock.errors import ConfigurationError
 from penstock.search.writer_term import WriterTerm
+from penstock.spark.checkpoint_lock import lock_checkpoint
 from penstock.spark.sync_election import SESSION_S, DriverCandidate, SyncElection
 from penstock.spark.sync_job import SyncJob
 from penstock.spark.sync_output import SyncOutput
 from penstock.spark.sync_run import SyncRun
 from penstock.spark.sync_settings import SyncSettings
 from penstock.spark.sync_terms import SyncTerm, begin_term
-
-_WORDS = LockWords(
-    "`penstock sync`", "checkpoint", ", or start all with --zookeeper: then one runs, and the others stand by"
-)
 
 
 class SoleDriver:
@@ -91,9 +88,3 @@ def make_candidate(
     if not name.isprintable() or "/" in name or name in {"", ".", ".."}:
         raise ConfigurationError(f"'{name}' cannot be the name of a pipeline in ZooKeeper: choose another --name")
     return DriverCandidate(zookeeper, name, f"{socket.gethostname()}:{os.getpid()}", session_s)
-
-
-def lock_checkpoint(checkpoint: Path, *, is_shared: bool) -> LockFile:
-    """Return the lock of a checkpoint. Elected drivers share it, so that none runs beside them that is not elected."""
-    path = checkpoint.with_name(f"{checkpoint.name}.lock")
-    return LockFile(checkpoint, path=path, words=_WORDS, is_shared=is_shared)

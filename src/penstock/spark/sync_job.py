@@ -17,6 +17,7 @@ from penstock.backoff import Backoff
 from penstock.config import SourceSettings
 from penstock.coordinate.term_files import find_newest_checkpoint
 from penstock.document import DocumentSpec, DocumentTables, LoadedGraph, find_missing_indexes, load_checked, load_graph
+from penstock.document.spec_hash import hash_spec
 from penstock.document.spec_location import load_located_spec
 from penstock.errors import ConfigurationError, PenstockError, SchemaError
 from penstock.source import connect
@@ -45,6 +46,7 @@ class SyncPlan:
     file: Path
     spec: DocumentSpec
     target: IndexTarget
+    spec_hash: str = ""  # of the spec that is used, whatever becomes of its file
 
 
 class SyncJob:
@@ -67,7 +69,9 @@ class SyncJob:
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ConfigurationError(f"two specs fill the index '{twice}'")
         targets = [settings.target.of_index(name, is_alone=len(specs) == 1) for name in names]
-        job = cls(settings, [SyncPlan(*parts) for parts in zip(settings.spec_files, specs, targets, strict=True)])
+        hashes = [hash_spec(file, spec) for file, spec in zip(settings.spec_files, specs, strict=True)]
+        parts = zip(settings.spec_files, specs, targets, hashes, strict=True)
+        job = cls(settings, [SyncPlan(*part) for part in parts])
         wait_for(lambda: job._check_tables(say), f"database at {settings.source.address}", stopped, say)
         return job
 

@@ -35,10 +35,11 @@ from penstock.spark.index_generation import (
     refuse_build,
     remember_following,
     remember_spec,
+    remove_abandoned_build,
     watch_builds,
 )
 from penstock.spark.index_sync import IndexSync
-from penstock.spark.resumable_load import LoadTotals, ResumableLoad, estimate_documents
+from penstock.spark.resumable_load import LoadStoppedError, LoadTotals, ResumableLoad, estimate_documents
 from penstock.spark.sessions import stop_session
 from penstock.spark.sync_job import BACKOFF, LoadedGraphs, SyncJob, SyncPlan, wait_for
 from penstock.spark.sync_output import LoadReport, SyncOutput
@@ -91,7 +92,7 @@ class SyncRun:
                 return False
             letters = opened.enter_context(DeadLetters.open(state.dead_letters))
             plans = self._take_over_builds(letters)
-            self._aliases = AliasMoves(self._settings.checkpoint, state, plans, client, self._say)
+            self._aliases = AliasMoves(self._settings.checkpoint, state, plans, client, self._say, self._term.writer)
             self._aliases.try_all(_TAKE_OVER_S)
             syncs = [sync for plan in plans if (sync := self._open_sync(plan, letters, opened)) is not None]
             if len(syncs) < len(plans):
@@ -132,16 +133,30 @@ class SyncRun:
         that is written."""
         root, state, plans = self._settings.checkpoint, self._state, self._job.plans
         build = None if self._is_build else FinishedBuild.find(root, state)
-        if build is not None and build.fits(plans):
+        if build is not None and build.fits(plans) and self._has_index(build):
             build.hand_over(state, letters)
             self._say(f"following generation {state.generation(build.index)} of index '{build.index}' from now on")
         elif build is not None:
             refuse_build(state, build)
             self._say(
-                f"warning: a new generation of index '{build.index}' was built with another spec: start sync with that"
-                " spec, so that it follows the index that readers find"
+                f"warning: a new generation of index '{build.index}' was built with another spec, or for another"
+                " --index: start sync with those, so that it follows the index that readers find"
             )
         return [replace(plan, target=plan.target.of_generation(state.generation(plan.spec.index))) for plan in plans]
+
+    def _has_index(self, build: FinishedBuild) -> bool:
+        """Return whether the index of a build is where this job would write it."""
+        plan = next(plan for plan in self._job.plans if plan.spec.index == build.index)
+        target = plan.target.of_generation(build.generation)
+
+        def read_load_id() -> str:
+            with closing(target.open(read_only=True)) as index:
+                return index.read_load_id()
+
+        try:
+            return self._wait_for(read_load_id, f"index '{target.alias_owner}'") == build.load_id
+        except PenstockError:
+            return False
 
     def _wait_for(self, action: Callable[[], Any], what: str) -> Any:
         """Return what an action returns; None when told to stop while it failed."""
@@ -215,22 +230,27 @@ class SyncRun:
             def show(documents: int, documents_per_s: float) -> None:
                 self._output.show_load(LoadReport(name, documents, documents_per_s, estimated))
 
-            return ResumableLoad(state, name, show).run(sync, int(ChangeSequence.from_position(start)), required)
+            index.refresh()  # it may have been deleted, and be another one, since a load was interrupted
+            load = ResumableLoad(state, name, plan.spec_hash, show, self._stopped)
+            return load.run(sync, int(ChangeSequence.from_position(start)), required, is_empty=index.count() == 0)
 
-        counts = self._wait_for(load_rest, f"index '{name}' or the database")
+        try:
+            counts = self._wait_for(load_rest, f"index '{name}' or the database")
+        except LoadStoppedError:
+            return
         if counts is None:
             return
         load_id = secrets.token_hex(8)
         if self._wait_for(lambda: _finish_load(index, load_id), f"index '{name}'") is None:
             return
         state.remember_loaded(name, start, load_id)
-        remember_spec(state, name, plan.file)
+        remember_spec(state, name, plan.spec_hash)
         say(f"loaded {counts.documents} documents" + (f", {counts.rejected} rejected" if counts.rejected else ""))
 
     def _add_alias(self, plan: SyncPlan, index: SearchIndex) -> None:
         """Let the alias of a spec lead to its index, which is loaded; one that leads elsewhere is left to people."""
         alias, name = plan.spec.alias, plan.target.alias_owner
-        if alias is None:
+        if alias is None or plan.spec.index in (self._state.read_build().get("pending") or {}):
             return
         owners = self._wait_for(lambda: index.add_alias(alias), f"index '{name}'")
         if owners and name not in owners:
@@ -273,7 +293,9 @@ class SyncRun:
         try:
             folder, start = self._state.open_stream(sync.filter)
             query = sync.start(spark, folder, start)
-            remember_following(self._state)
+            if not self._is_build:
+                remember_following(self._state)
+                remove_abandoned_build(self._settings.checkpoint)
         except ConnectionError:
             raise
         except (Py4JJavaError, PySparkException, OSError) as error:  # a worker was lost, or the disk is full
@@ -299,6 +321,10 @@ class SyncRun:
                 if build.fits(self._job.plans):
                     return None
                 refuse_build(self._state, build)
+                self._say(
+                    f"warning: a new generation of index '{build.index}' was built with another spec: start sync with"
+                    " that spec, so that it follows the index that readers find"
+                )
             if not query.isActive:
                 return query.exception() or PenstockError("the stream has ended")
         return None
@@ -334,6 +360,7 @@ def _finish_load(index: SearchIndex, load_id: str) -> bool:
 
 def _check_empty(index: SearchIndex, name: str) -> bool:
     """Raise ConfigurationError when an index that is to be loaded has documents already."""
+    index.refresh()  # an interrupted load has left refreshes off
     if count := index.count():
         raise ConfigurationError(
             f"index '{name}' holds {count} documents, but no checkpoint says how they came there; rows deleted since"

@@ -5,6 +5,8 @@ position again, or what was deleted in between would never be deleted in the ind
 """
 
 import json
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from penstock.search.dead_letters import dead_letters_path
 from penstock.spark.batch_range import read_offset
 from penstock.spark.change_log import Offset
 
+_LOCK = threading.RLock()  # for states of this process: each is one file, which is read and replaced
 # What another checkpoint continues with, besides where the stream has ended.
 _CARRIED = ("loaded", "loading", "loaded_until", "load_ids", "generations", "build")
 
@@ -58,15 +61,16 @@ class SyncState:
 
         Spark has one checkpoint per query. A stream of other tables begins where the last one has ended.
         """
-        content = self._read()
-        known = content.get("tables")
-        if known is None or known == tables or not self.has_offsets:
-            self._write({**content, "tables": tables})
-            return self._folder, content.get("start")
-        start = self._find_end()
-        number = int(content.get("folder", "stream-0").removeprefix("stream-")) + 1
-        self._write({**content, "tables": tables, "folder": f"stream-{number}", "start": start})
-        return self._folder, start
+        with _LOCK:
+            content = self._read()
+            known = content.get("tables")
+            if known is None or known == tables or not self.has_offsets:
+                self._write({**content, "tables": tables})
+                return self._folder, content.get("start")
+            start = self._find_end()
+            number = int(content.get("folder", "stream-0").removeprefix("stream-")) + 1
+            self._write({**content, "tables": tables, "folder": f"stream-{number}", "start": start})
+            return self._folder, start
 
     @property
     def tables_filter(self) -> str:
@@ -101,12 +105,11 @@ class SyncState:
 
     def remember_start(self, position: Position) -> None:
         """Persist where changes will be followed from; a crash leaves the whole file, or none."""
-        self._write({**self._read(), "start": position.to_json()})
+        self._update(lambda content: {**content, "start": position.to_json()})
 
     def remember_loading(self, index: str, position: Position) -> None:
         """Persist that the load of an index begins: what it has from then on is ours, and is loaded again."""
-        content = self._read()
-        self._write({**content, "loading": {**content.get("loading", {}), index: position.to_json()}})
+        self._update(lambda content: {**content, "loading": {**content.get("loading", {}), index: position.to_json()}})
 
     def generation(self, index: str) -> str:
         """Return the generation of an index that this job writes; empty for the one with the name itself."""
@@ -114,16 +117,15 @@ class SyncState:
 
     def remember_generation(self, index: str, generation: str) -> None:
         """Persist which generation of an index this job writes."""
-        content = self._read()
-        self._write({**content, "generations": {**content.get("generations", {}), index: generation}})
+        self._update(lambda content: {**content, "generations": {**content.get("generations", {}), index: generation}})
 
     def read_build(self) -> dict[str, Any]:
         """Return what this state knows of builds of indexes (see `index_generation`), by its own names."""
         return self._read().get("build", {})
 
-    def remember_build(self, content: dict[str, Any]) -> None:
-        """Persist what is known of builds of indexes."""
-        self._write({**self._read(), "build": content})
+    def update_build(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Persist what a function makes of what is known of builds of indexes."""
+        self._update(lambda content: {**content, "build": change(content.get("build", {}))})
 
     def loaded_until(self, index: str) -> Any:
         """Return the key behind which the load of an index resumes, which has begun and is not done; None for none."""
@@ -131,8 +133,7 @@ class SyncState:
 
     def remember_part(self, index: str, key: Any) -> None:
         """Persist up to which key the documents of an index are loaded."""
-        content = self._read()
-        self._write({**content, "loaded_until": {**content.get("loaded_until", {}), index: key}})
+        self._update(lambda content: {**content, "loaded_until": {**content.get("loaded_until", {}), index: key}})
 
     def describe_generation(self, index: str) -> dict[str, Any]:
         """Return what another state needs to follow the generation of an index that this one writes: `adopt` takes it.
@@ -161,14 +162,15 @@ class SyncState:
 
     def remember_loaded(self, index: str, position: Position, load_id: str) -> None:
         """Persist that an index was loaded, by the load with this id."""
-        content = self._read()
-        loading, until = (
-            {name: value for name, value in content.get(part, {}).items() if name != index}
-            for part in ("loading", "loaded_until")
-        )
-        load_ids = {**content.get("load_ids", {}), index: load_id}
-        loaded = {**self.loaded, index: str(position)}
-        self._write({**content, "loading": loading, "loaded_until": until, "loaded": loaded, "load_ids": load_ids})
+        with _LOCK:
+            content = self._read()
+            loading, until = (
+                {name: value for name, value in content.get(part, {}).items() if name != index}
+                for part in ("loading", "loaded_until")
+            )
+            load_ids = {**content.get("load_ids", {}), index: load_id}
+            loaded = {**self.loaded, index: str(position)}
+            self._write({**content, "loading": loading, "loaded_until": until, "loaded": loaded, "load_ids": load_ids})
 
     def known_tables(self, index: str) -> DocumentTables | None:
         """Return what was known last of the tables of an index that is loaded, or whose load has begun; None for
@@ -208,11 +210,25 @@ class SyncState:
         """Persist what another checkpoint has handed over."""
         self._write(content)
 
+    def find_planned_end(self) -> Offset | None:
+        """Return where the last batch ends that was planned: what was stopped in its middle may be written in part."""
+        planned = [int(path.name) for path in (self._folder / "offsets").glob("[0-9]*") if path.name.isdigit()]
+        offset = read_offset(self._folder, max(planned)) if planned else None
+        return self._find_end() if offset is None else Position.from_json(offset).to_json()
+
     def _read(self) -> dict[str, Any]:
-        return json.loads(self.file.read_text(encoding="utf-8")) if self.file.exists() else {}
+        try:
+            return json.loads(self.file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
 
     def _write(self, content: dict[str, Any]) -> None:
         replace_file(self.file, json.dumps(content).encode())
+
+    def _update(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Persist what a function makes of the content; other threads of this process wait meanwhile."""
+        with _LOCK:
+            self._write(change(self._read()))
 
 
 def read_applied(folder: Path, start: Position) -> Position:

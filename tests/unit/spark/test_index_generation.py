@@ -1,5 +1,6 @@
 """How a sync job takes over the index of a build: from where it follows, and what stays for a rollback."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,33 +10,27 @@ import pytest
 from penstock.model import Position
 from penstock.search.dead_letters import DeadLetters
 from penstock.search.index import Rejection
+from penstock.spark.checkpoint_lock import lock_build
 from penstock.spark.index_generation import (
     FinishedBuild,
     TakeOver,
     build_checkpoint,
-    hash_spec,
     read_take_over,
     refuse_build,
     remember_following,
     remember_spec,
+    remove_abandoned_build,
     remove_build,
     watch_builds,
 )
 from penstock.spark.sync_state import SyncState
 
-SPEC = "index: product\nalias: products\nroot: {table: d.product, fields: [name], joins: {a: {on: {a: b}}}}\n"
+HASH = "hash of the spec"
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return tmp_path / "checkpoint"
-
-
-@pytest.fixture
-def spec(tmp_path: Path) -> Path:
-    file = tmp_path / "product.yml"
-    file.write_text(SPEC)
-    return file
 
 
 def load(state: SyncState, offset: int, load_id: str) -> None:
@@ -46,13 +41,13 @@ def load(state: SyncState, offset: int, load_id: str) -> None:
     state.remember_loaded("product", position, load_id)
 
 
-def build(root: Path, spec: Path, offset: int, promotion: str | None = "p1") -> SyncState:
+def build(root: Path, offset: int, promotion: str | None = "p1") -> SyncState:
     """Let there be a build that is done."""
     state = SyncState(build_checkpoint(root))
     load(state, offset, "new")
     state.remember_generation("product", "2")
-    content = {"index": "product", "spec": hash_spec(spec), "kind": "build"}
-    state.remember_build(content if promotion is None else {**content, "promotion": promotion})
+    content = {"index": "product", "spec": HASH, "kind": "build"}
+    state.update_build(lambda _: content if promotion is None else {**content, "promotion": promotion})
     return state
 
 
@@ -63,12 +58,20 @@ def take_over(root: Path, state: SyncState) -> None:
         done.hand_over(state, letters)
 
 
-@pytest.mark.parametrize(("own", "built", "start"), [(100, 300, 100), (300, 100, 100), (200, 200, 200)])
-def test_changes_are_followed_from_the_earlier_end(root: Path, spec: Path, own: int, built: int, start: int) -> None:
+@pytest.mark.parametrize(
+    ("own", "built", "has_others", "start"),
+    [(100, 300, False, 300), (300, 100, False, 100), (100, 300, True, 100), (300, 100, True, 100)],
+)
+def test_changes_are_followed_from_where_nothing_is_missing(
+    root: Path, own: int, built: int, has_others: bool, start: int
+) -> None:
+    """The new index has all up to the end of its build; other indexes of the job have all up to its own end."""
     state = SyncState(root)
     load(state, own, "old")
-    remember_spec(state, "product", spec)
-    build(root, spec, built)
+    if has_others:
+        state.remember_loaded("other", Position("binlog.000001", own), "other")
+    remember_spec(state, "product", HASH)
+    build(root, built)
     take_over(root, state)
     assert (state.generation("product"), state.load_id("product")) == ("2", "new")
     assert state.applied_to == Position("binlog.000001", start)
@@ -76,21 +79,32 @@ def test_changes_are_followed_from_the_earlier_end(root: Path, spec: Path, own: 
     content = state.read_build()
     assert content["pending"] == {"product": Position("binlog.000001", own).to_json()}
     before = content["previous"]["product"]
-    assert (before["generation"], before["load_id"], before["spec"]) == ("", "old", hash_spec(spec))
+    assert (before["generation"], before["load_id"], before["spec"]) == ("", "old", HASH)
     assert Position.from_json(before["offset"]) == Position("binlog.000001", own)
 
 
-def test_a_job_that_has_loaded_nothing_begins_with_the_build(root: Path, spec: Path) -> None:
+def test_the_index_before_may_have_a_batch_that_was_stopped(root: Path) -> None:
+    state = SyncState(root)
+    load(state, 100, "old")
+    (root / "offsets").mkdir()
+    planned = Position("binlog.000001", 170)
+    (root / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(planned.to_json())}\n")
+    build(root, 150)
+    take_over(root, state)
+    assert state.read_build()["pending"] == {"product": planned.to_json()}
+
+
+def test_a_job_that_has_loaded_nothing_begins_with_the_build(root: Path) -> None:
     state = SyncState(root)
     state.make_folder()
-    build(root, spec, 300)
+    build(root, 300)
     take_over(root, state)
     assert (state.applied_to, state.read_build()["pending"]) == (Position("binlog.000001", 300), {"product": None})
     assert "product" not in state.read_build()["previous"]
 
 
-def test_dead_letters_of_the_build_replace_those_of_the_index_before(root: Path, spec: Path) -> None:
-    state, built = SyncState(root), build(root, spec, 300)
+def test_dead_letters_of_the_build_replace_those_of_the_index_before(root: Path) -> None:
+    state, built = SyncState(root), build(root, 300)
     load(state, 100, "old")
     with DeadLetters.open(state.dead_letters) as letters:
         letters.add("product", [Rejection("1", "too old", 5)])
@@ -105,14 +119,14 @@ def test_dead_letters_of_the_build_replace_those_of_the_index_before(root: Path,
         assert letters.count("other") == 1
 
 
-def test_the_steps_of_a_take_over_are_known_to_both(root: Path, spec: Path) -> None:
+def test_the_steps_of_a_take_over_are_known_to_both(root: Path) -> None:
     state = SyncState(root)
     load(state, 100, "old")
     look = watch_builds(root, state)
     assert (look(), read_take_over(root)) == (None, TakeOver.NONE)
-    build(root, spec, 300, promotion=None)
+    build(root, 300, promotion=None)
     assert (look(), read_take_over(root)) == (None, TakeOver.NONE), "it is not done"
-    built = build(root, spec, 300)
+    built = build(root, 300)
     done = FinishedBuild.find(root, state)
     assert done is not None
     refuse_build(state, done)
@@ -121,34 +135,46 @@ def test_the_steps_of_a_take_over_are_known_to_both(root: Path, spec: Path) -> N
     assert (read_take_over(root), FinishedBuild.find(root, state)) == (TakeOver.ADOPTED, None)
     remember_following(state)
     assert read_take_over(root) is TakeOver.FOLLOWED
-    built.remember_build({**built.read_build(), "promotion": "p2"})
+    built.update_build(lambda content: {**content, "promotion": "p2"})
     assert read_take_over(root) is TakeOver.NONE, "another build"
     remove_build(root)
     assert list(root.parent.glob("checkpoint.build*")) == []
     assert state.generation("product") == "2"
 
 
-def test_what_a_term_hands_over_names_the_generation(root: Path, spec: Path) -> None:
+def test_what_a_term_hands_over_names_the_generation(root: Path) -> None:
     state, term = SyncState(root), SyncState(root / "term-1")
     load(state, 100, "old")
-    build(root, spec, 300)
+    build(root, 300)
     take_over(root, state)
     term.take_over(state.hand_over("product"))
     assert (term.generation("product"), term.read_build()) == ("2", state.read_build())
 
 
-def test_a_build_fits_to_the_same_spec_whatever_its_comments(root: Path, spec: Path, tmp_path: Path) -> None:
+def test_a_build_fits_to_the_spec_that_a_job_uses(root: Path) -> None:
     state = SyncState(root)
     load(state, 100, "old")
-    build(root, spec, 300)
+    build(root, 300)
     done = FinishedBuild.find(root, state)
     assert done is not None
 
-    def fits(text: str, index: str = "product") -> bool:
-        (tmp_path / "other.yml").write_text(text)
-        plan: Any = SimpleNamespace(file=tmp_path / "other.yml", spec=SimpleNamespace(index=index))
+    def fits(spec_hash: str, index: str = "product") -> bool:
+        plan: Any = SimpleNamespace(spec_hash=spec_hash, spec=SimpleNamespace(index=index))
         return done.fits([plan])
 
-    assert fits("# a comment\n" + SPEC)
-    assert not fits(SPEC.replace("[name]", "[name, stock]"))
-    assert not fits(SPEC, "another")
+    assert (fits(HASH), fits("another"), fits(HASH, "another")) == (True, False, False)
+
+
+def test_a_build_that_nobody_runs_is_removed_when_it_is_followed(root: Path) -> None:
+    state = SyncState(root)
+    load(state, 100, "old")
+    build(root, 300)
+    take_over(root, state)
+    remove_abandoned_build(root)
+    assert build_checkpoint(root).exists(), "it is not followed yet"
+    remember_following(state)
+    with lock_build(build_checkpoint(root)):
+        remove_abandoned_build(root)
+        assert build_checkpoint(root).exists(), "a process has it"
+    remove_abandoned_build(root)
+    assert not build_checkpoint(root).exists()

@@ -15,7 +15,7 @@ from penstock.spark.sync_terms import SyncTerm
 
 START = Position("binlog.000001", 4)
 GRAPH: Any = SimpleNamespace(root=SimpleNamespace(key=(), table=SimpleNamespace(name="d.product")))
-PLAN: Any = SimpleNamespace(spec=SimpleNamespace(index="product"), file=Path("product.yml"))
+PLAN: Any = SimpleNamespace(spec=SimpleNamespace(index="product"), spec_hash="hash")
 CLIENT: Any = SimpleNamespace(file_identity=lambda _: "1-1700000000")
 
 
