@@ -100,6 +100,12 @@ class TransformError(PenstockError):
     """The function that a document spec names for its transform failed on a document: correct it, or the data."""
 
 
+class MirrorChangedError(PenstockError):
+    """The files of a mirror were replaced while they were read: read them again."""
+
+    transient = True
+
+
 class StoreFullError(PenstockError):
     """There is no room on the disk; writing resumes when there is."""
 

@@ -9,7 +9,7 @@ import typer
 from penstock import __version__
 from penstock.cli.logs import set_up_logging
 
-COMMANDS = ("binlog", "check", "demo", "serve", "status", "sync")
+COMMANDS = ("binlog", "check", "demo", "serve", "status", "sync", "verify")
 """Commands: a function of the module that has their name."""
 
 GROUPS = ("config", "dlq", "filter", "index", "position", "snapshot")

@@ -213,11 +213,15 @@ class VerifyPrinter:
         self._progress.show_rows(progress.done, progress.total, time.monotonic() - self._began, unit="documents")
 
     def print_difference(self, difference: "Difference") -> None:
-        """Print a difference; of very many, only the first as text."""
+        """Print a difference."""
+        self._print_line(str(difference), asdict(difference))
+
+    def _print_line(self, text: str, details: dict[str, Any]) -> None:
+        """Print one difference of many; of very many, only the first as text."""
         self._progress.clear()
         self._lines += 1
         if self._output.is_json or self._lines <= self.MOST_LINES:
-            self._output.print_event("difference", str(difference), **asdict(difference))
+            self._output.print_event("difference", text, **details)
         elif self._lines == self.MOST_LINES + 1:
             self._output.print_note("more differences are counted, and not shown")
 

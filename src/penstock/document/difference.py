@@ -3,16 +3,9 @@
 import json
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import StrEnum
 from typing import Any
 
-
-class DifferenceKind(StrEnum):
-    """The way in which a document of the index differs from the database."""
-
-    MISSING = "missing"  # the index does not have it
-    STALE = "stale"  # the index has another content, or another routing
-    EXTRA = "extra"  # the database does not have it
+from penstock.model.difference_kind import DifferenceKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ import pyarrow as pa
 from penstock.document.build import BuiltDocuments, DocumentBuilder
 from penstock.document.difference import Difference, DifferenceKind
 from penstock.document.difference_check import DifferenceCheck
-from penstock.document.digest_spool import DigestSpool, count_parts, digest_documents, find_unequal
 from penstock.document.key_range import KeyRange
+from penstock.render.digest_spool import DigestSpool, count_parts, digest_documents, find_unequal
 from penstock.search.index import SearchIndex
 from penstock.snapshot.pacing import Pacer
 

@@ -33,9 +33,13 @@ class StreamProgress:
         *,
         timeout_s: float = 60.0,
         stopped: threading.Event | None = None,
+        writer: str = "`penstock sync`",
+        statements: bool = True,
     ) -> None:
         """Follow a stream, of which `find_applied` returns up to where its batches are done; `tables` is the filter of
-        the tables that the documents depend on."""
+        the tables that the documents depend on, `writer` what messages call the stream; `statements` says whether
+        it follows statements, too."""
+        self._writer, self._statements = writer, statements
         self._client, self._find_applied, self._tables = client, find_applied, tables
         self._timeout_s, self._stopped = timeout_s, stopped or threading.Event()
         self._reader = f"verify-{secrets.token_hex(8)}"
@@ -55,7 +59,7 @@ class StreamProgress:
         while (applied := self._find_applied()) is None or not self._reaches(applied, position):
             if time.monotonic() > deadline or self._stopped.wait(_LOOK_S):
                 return (
-                    f"`penstock sync` has applied changes up to {applied}, and these wait for what is before"
+                    f"{self._writer} has applied changes up to {applied}, and these wait for what is before"
                     f" {position}: does it run?"
                 )
         return ""
@@ -69,7 +73,7 @@ class StreamProgress:
             empty_to = applied
         while empty_to < position:
             end = self._client.plan_batch(
-                empty_to, _PLAN_BYTES, 0, filter=self._tables, statements=True, reader=self._reader
+                empty_to, _PLAN_BYTES, 0, filter=self._tables, statements=self._statements, reader=self._reader
             )
             if end.has_rows or end.position <= empty_to:
                 return False

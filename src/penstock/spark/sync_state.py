@@ -244,6 +244,16 @@ def _has_offsets(folder: Path) -> bool:
 
 def last_committed(folder: Path) -> Offset | None:
     """Return where the last batch of a checkpoint ended that was done, in which log; None when none was."""
+    offset = find_last_offset(folder)
+    if offset is None:
+        return None
+    identity = {"log": offset["log"]} if "log" in offset else {}
+    return Position.from_json(offset).to_json() | identity
+
+
+def find_last_offset(folder: Path) -> Offset | None:
+    """Return the offset at which the last batch of a checkpoint ended that was done; None when none was. Raises
+    ConfigurationError for a checkpoint that does not say it."""
     done = [int(path.name) for path in (folder / "commits").glob("[0-9]*") if path.name.isdigit()]
     if not done:
         return None
@@ -252,5 +262,4 @@ def last_committed(folder: Path) -> Offset | None:
         raise ConfigurationError(
             f"Spark's checkpoint {folder} is damaged: it does not say where batch {max(done)} ends"
         )
-    identity = {"log": offset["log"]} if "log" in offset else {}
-    return Position.from_json(offset).to_json() | identity
+    return offset

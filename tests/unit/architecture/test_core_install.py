@@ -31,6 +31,7 @@ OPTIONAL = (
     "pika",
     "confluent_kafka",
     "fsspec",
+    "deltalake",
 )
 
 WITHOUT = f"""

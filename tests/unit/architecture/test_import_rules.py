@@ -38,6 +38,7 @@ ALLOWED = {
     "queue": {"model", "config"},
     "search": {"model", "config"},
     "document": {"model", "config", "binlog", "schema", "snapshot", "render", "search"},
+    "mirror": {"model", "config", "binlog", "source", "snapshot", "render"},
     "watch": {"model", "config"},
     "testing": set(),
     "spark": {
@@ -48,7 +49,7 @@ ALLOWED = {
     "demo": {"model", "config", "source", "snapshot", "server", "client", "document", "search", "spark", "testing"},
     "cli": {
         "model", "config", "binlog", "filter", "source", "inspect", "render", "demo", "server", "spark", "instance",
-        "meta", "client", "snapshot", "search", "document", "coordinate",
+        "meta", "client", "snapshot", "search", "document", "coordinate", "mirror",
     },
 }  # fmt: skip
 
@@ -69,6 +70,7 @@ ONLY_IN = {
     "pymysql": {"source", "testing", "demo"},
     "typer": {"cli"},
     "fsspec": {"source"},
+    "deltalake": {"mirror"},
 }
 
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from penstock.document.build import BuiltDocuments
 from penstock.document.difference import DocumentState, describe_difference
 from penstock.document.difference_check import DifferenceCheck
-from penstock.document.digest_spool import DigestSpool, count_parts, digest_documents, find_unequal
 from penstock.document.key_range import KeyRange
 from penstock.errors import ConfigurationError, TableAlteredError
 from penstock.model import Column, Position, WireType
+from penstock.render.digest_spool import DigestSpool, count_parts, digest_documents, find_unequal
 from penstock.search import STORED_DOCUMENTS
 
 DOCUMENTS = st.dictionaries(
@@ -62,6 +62,16 @@ def test_unequal_documents_are_found_whatever_the_parts(
     assert unequal == {
         name: {stored[name][1]} if name in stored else set() for name in names if source.get(name) != stored.get(name)
     }
+
+
+def test_documents_that_are_stored_twice_are_unequal() -> None:
+    with DigestSpool(2) as left, DigestSpool(2) as right:
+        left.add(digest_table({"a": ("{}", None), "b": ("{}", None)}))
+        for _ in range(2):
+            right.add(digest_table({"a": ("{}", None)}))
+        right.add(digest_table({"b": ("{}", None)}))
+        unequal = {name: routings for page in find_unequal(left, right) for name, routings in page.items()}
+    assert unequal == {"a": {None}}
 
 
 def digest_table(documents: Mapping[str, tuple[str, str | None]]) -> pa.Table:

@@ -1,4 +1,5 @@
-"""Digests of documents, of the database and of the index, spooled to files and compared part by part.
+"""Digests of documents or rows, of the database and of what is kept equal to it, spooled to files and compared part by
+part.
 
 Invariant: a part holds all documents with certain ids, of both sides, and has a bounded size. So memory does not grow
 with the number of documents, and the order in which either side yields them does not matter.
@@ -97,8 +98,8 @@ def count_parts(documents: int) -> int:
 
 
 def find_unequal(source: DigestSpool, stored: DigestSpool) -> Iterator[dict[str, set[str | None]]]:
-    """Yield, part by part, the ids of documents that only one side has, or that have different digests, each with the
-    routings by which the index has it."""
+    """Yield, part by part, the ids of documents that only one side has, or that have different digests, or that the
+    stored side has several times, each with the routings by which it has them. The source has no id twice."""
     names = ("id", "routing_stored", "low_stored")
     for part in range(source.parts):
         left, right = source.read_part(part), stored.read_part(part)
@@ -110,11 +111,20 @@ def find_unequal(source: DigestSpool, stored: DigestSpool) -> Iterator[dict[str,
                 pc.and_(pc.is_null(joined.column("routing")), pc.is_null(joined.column("routing_stored"))),
             ),
         )
+        if _has_repeated(right):
+            counts = right.group_by("id").aggregate([("id", "count")])
+            repeated = counts.filter(pc.greater(counts.column("id_count"), 1)).column("id").combine_chunks()
+            is_equal = pc.and_(is_equal, pc.invert(pc.is_in(joined.column("id"), value_set=repeated)))
         unequal = joined.filter(pc.invert(pc.fill_null(is_equal, fill_value=False)))
         routings: dict[str, set[str | None]] = {}
         for name, routing, low in zip(*(unequal.column(column).to_pylist() for column in names), strict=True):
             routings.setdefault(name, set()).update({routing} if low is not None else ())
         yield routings
+
+
+def _has_repeated(digests: pa.Table) -> bool:
+    """Return whether an id is there more than once."""
+    return pc.count_distinct(digests.column("id")).as_py() < digests.num_rows
 
 
 def _same(joined: pa.Table, name: str) -> pa.ChunkedArray:
