@@ -13,7 +13,8 @@ from penstock.search.embedded import EmbeddedIndex
 from penstock.search.http import HttpIndex
 from penstock.testing import DatabaseServer
 from tests.support.campaign import short_and_long
-from tests.support.shop import INDEXES, ShopWriter, create_shop
+from tests.support.capture import execute
+from tests.support.shop import INDEXES, ShopSize, ShopWriter, create_shop
 from tests.support.verified_shop import Damage, VerifiedShop, open_shop, plant_damage
 
 FOREIGN_IDS = {
@@ -122,3 +123,27 @@ def test_damage_in_a_search_server_is_found_and_repaired(
         assert shop.verify("orders", repair=True).unrepaired == 0
         assert shop.verify("orders").is_equal
         writer.finish()
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])  # of the index, ids are read first, or all documents
+def test_a_sample_is_compared_completely_and_in_both_directions(
+    mariadb: DatabaseServer, database: Callable[[DatabaseServer], str], tmp_path: Path, share: float
+) -> None:
+    name = database(mariadb)
+    create_shop(mariadb, name, ShopSize(orders=200))
+    rows = "SELECT CONCAT('c:', seq), seq FROM seq_1_to_300"
+    execute(mariadb, f"USE {name}", f"INSERT INTO category (code, name) {rows}")
+    indexes = {"orders", "codes"}  # with integers for keys, and with texts
+    with open_shop(mariadb, name, tmp_path, lambda index: EmbeddedIndex.open(tmp_path / index), indexes) as shop:
+        for index in indexes:
+            foreign = [*FOREIGN_IDS[index], *(f"{7_000_000 + 97 * number}" for number in range(40))]
+            damages = plant_damage(shop.streams[index].index, 10_000, random.Random(1), foreign)
+            result = shop.verify(index, share=share)
+            reported = {difference.id: difference.kind.value for difference in result.differences}
+            assert {name: damages[name].kind for name in reported} == reported
+            assert set(reported.values()) == {"missing", "stale", "extra"}
+            assert 0.4 * share < len(reported) / len(damages) < 1.8 * share
+            assert (result.share, result.unsettled) == (share, 0)
+            assert result.documents < 2 * share * (len(damages) - len(foreign))
+            again = shop.verify(index, share=share, is_small=True)
+            assert {difference.id for difference in again.differences} == reported.keys()

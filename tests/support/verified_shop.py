@@ -15,6 +15,7 @@ from penstock.client import FlightClient
 from penstock.config import InstanceSettings, ServerSettings, SourceSettings
 from penstock.document import DOCUMENT_DECODING, DocumentBuilder, DocumentSync, LocalWriter, load_spec
 from penstock.document.difference_check import DifferenceCheck
+from penstock.document.document_sample import DocumentSample
 from penstock.document.verify import IndexVerifier, VerifyResult
 from penstock.model import LogRequirement, Position, Sequence
 from penstock.search import OPERATIONS, SearchIndex
@@ -68,14 +69,22 @@ class VerifiedShop:
         """Return what the database must have executed to be the captured one."""
         return find_requirement(self._client)
 
-    def verify(self, name: str, *, repair: bool = False) -> VerifyResult:
-        """Compare one index with the database."""
+    def verify(
+        self, name: str, *, repair: bool = False, share: float | None = None, is_small: bool = False
+    ) -> VerifyResult:
+        """Compare one index with the database, or a share of it."""
         stream = self.streams[name]
         with closing(SourceRows(self._source, DOCUMENT_DECODING)) as rows:
             loaded = LoadedGraphs(self._source, stream.sync.graph.spec).load()
             builder = DocumentBuilder(loaded.graph, rows, loaded.missing)
             changes = StreamProgress(self, stream)
-            verifier = IndexVerifier(builder, stream.index, DifferenceCheck(builder, rows, stream.index, changes))
+            sample = (
+                None
+                if share is None
+                else DocumentSample.of(share, loaded.graph, rows, documents=0 if is_small else None)
+            )
+            check = DifferenceCheck(builder, rows, stream.index, changes)
+            verifier = IndexVerifier(builder, stream.index, check, sample=sample)
             return verifier.run(repair=repair)
 
     def check_alive(self) -> None:

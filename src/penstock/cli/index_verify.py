@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EXIT_DIFFERENT, EXIT_UNSETTLED = 3, 4
 
 
-def verify(  # noqa: PLR0917 - one per option
+def verify(  # noqa: PLR0915, PLR0917 - one per option
     spec: Annotated[Path, typer.Argument(help="The document spec, a YAML file.", show_default=False)],
     index: Index,
     checkpoint: Annotated[
@@ -45,6 +45,14 @@ def verify(  # noqa: PLR0917 - one per option
         typer.Option(
             "--range",
             help="Compare only documents whose key begins with an integer in this range, such as 1000..1999 or 1000..",
+            show_default=False,
+        ),
+    ] = None,
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            help="Compare only this share of the documents, such as 1% or 0.01: the same ones each time, chosen by a"
+            " hash of their ids.",
             show_default=False,
         ),
     ] = None,
@@ -95,13 +103,17 @@ def verify(  # noqa: PLR0917 - one per option
         penstock index verify orders.yml --user penstock --index http://search:9200 --repair --output json
 
         penstock index verify orders.yml --user penstock --index http://search:9200 --every 3600 --documents-per-s 2000
+
+        penstock index verify orders.yml --user penstock --index http://search:9200 --sample 1%
     """
     from penstock.client import FlightClient, ServerAddress  # noqa: PLC0415 - Arrow and kernels take a second to load
     from penstock.document import DOCUMENT_DECODING, DeadLetterOutcome, DocumentBuilder  # noqa: PLC0415
     from penstock.document.difference_check import DifferenceCheck  # noqa: PLC0415
+    from penstock.document.document_sample import DocumentSample  # noqa: PLC0415
     from penstock.document.key_range import KeyRange  # noqa: PLC0415
     from penstock.document.spec_location import load_located_spec  # noqa: PLC0415
     from penstock.document.verify import IndexVerifier  # noqa: PLC0415
+    from penstock.render.key_sample import parse_share  # noqa: PLC0415
     from penstock.search.dead_letters import DeadLetters  # noqa: PLC0415
     from penstock.snapshot.source_rows import SourceRows  # noqa: PLC0415
     from penstock.spark.applied_changes import SettleTime, StreamProgress, open_sync_state, read_applied_to  # noqa: PLC0415
@@ -111,6 +123,7 @@ def verify(  # noqa: PLR0917 - one per option
     from penstock.spark.sync_job import LoadedGraphs  # noqa: PLC0415
 
     loaded_spec = load_located_spec(spec)
+    share = None if sample is None else parse_share(sample)
     source = build_source_settings(host, port, user, password)
     stopped = threading.Event()
     handle_stop_signals(stopped.set)
@@ -151,11 +164,14 @@ def verify(  # noqa: PLR0917 - one per option
             check = DifferenceCheck(
                 *(builder, rows, search, changes), require_current=require_current, pause=stopped.wait, **options
             )
+            estimated = estimate_documents(source, loaded.graph.root.table.name)
+            sampled = None if share is None else DocumentSample.of(share, loaded.graph, rows, documents=estimated)
             verifier = IndexVerifier(
                 *(builder, search, check, stopped),
                 keys=keys,
+                sample=sampled,
                 documents_per_s=documents_per_s,
-                estimated_documents=estimate_documents(source, loaded.graph.root.table.name),
+                estimated_documents=estimated,
                 progress=printer.show,
                 on_difference=printer.print_difference,
             )
@@ -237,7 +253,8 @@ class VerifyPrinter:
         summary = {
             "equal": result.is_equal, "documents": result.documents, "indexed": result.indexed, **result.counts,
             "unsettled": result.unsettled, "unsettled_reason": result.unsettled_reason, "repaired": result.repaired,
-            "unrepaired": result.unrepaired, "checked": result.checked, "seconds": round(seconds, 3),
+            "unrepaired": result.unrepaired, "checked": result.checked, "share": result.share,
+            "seconds": round(seconds, 3),
         }  # fmt: skip
         self._output.print_event("result", "\n".join(_result_lines(result, seconds)), **summary)
 
@@ -250,6 +267,8 @@ def _result_lines(result: "VerifyResult", seconds: float) -> "Iterator[str]":
         f"{verdict}: {result.documents:,} documents of the database, {result.indexed:,} of the index ({kinds};"
         f" {result.checked:,} checked one by one) in {seconds:,.1f} s"
     )
+    if result.share < 1:
+        yield f"a sample of {100 * result.share:g} % was compared, in both directions"
     if result.unsettled:
         yield f"{result.unsettled:,} documents could not be settled: {result.unsettled_reason}"
     if result.repaired or result.unrepaired:

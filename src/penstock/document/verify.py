@@ -16,6 +16,7 @@ import pyarrow as pa
 from penstock.document.build import BuiltDocuments, DocumentBuilder
 from penstock.document.difference import Difference, DifferenceKind
 from penstock.document.difference_check import DifferenceCheck
+from penstock.document.document_sample import DocumentSample
 from penstock.document.key_range import KeyRange
 from penstock.render.digest_spool import DigestSpool, count_parts, digest_documents, find_unequal
 from penstock.search.index import SearchIndex
@@ -24,6 +25,7 @@ from penstock.snapshot.pacing import Pacer
 log = logging.getLogger(__name__)
 
 ROOTS_PER_PAGE = 2_000
+_FEW = 0.25  # of the index: the ids are read first, and then the documents of these alone
 IDS_PER_CHECK = 500
 
 
@@ -42,6 +44,7 @@ class VerifyResult:
     unrepaired: int = 0
     unexplained: int = 0  # differences for which no reason is known
     first_unexplained: Difference | None = None
+    share: float = 1.0  # of the documents that were compared, in both directions
 
     @property
     def is_equal(self) -> bool:
@@ -74,17 +77,20 @@ class IndexVerifier:
         stopped: threading.Event | None = None,
         *,
         keys: KeyRange | None = None,
+        sample: DocumentSample | None = None,
         documents_per_s: float | None = None,
         estimated_documents: int = 0,
         progress: Callable[[VerifyProgress], None] = lambda _: None,
         on_difference: Callable[[Difference], None] = lambda _: None,
     ) -> None:
         """Compare the documents that `builder` reads with those of `index`; `check` decides about the unequal ones.
-        When `stopped` is set, the result is that of a part. `keys` limits the comparison to a range, and
-        `documents_per_s` the rate at which either side is read; `estimated_documents` are those of the database."""
+        When `stopped` is set, the result is that of a part. `keys` limits the comparison to a range, `sample` to a
+        share of the documents, and `documents_per_s` the rate at which either side is read; `estimated_documents` are
+        those of the database."""
         self._builder, self._index, self._check = builder, index, check
         self._progress, self._on_difference = progress, on_difference
-        self._keys, self._documents_per_s, self._estimated = keys, documents_per_s, estimated_documents
+        self._keys, self._sample = keys, sample
+        self._documents_per_s, self._estimated = documents_per_s, estimated_documents
         self._stopped = stopped or threading.Event()
         self._lock = threading.Lock()
         self._done = 0  # by _lock
@@ -92,7 +98,7 @@ class IndexVerifier:
 
     def run(self, *, repair: bool = False) -> VerifyResult:
         """Compare everything, and with `repair` write what differs as the database has it."""
-        result, self._done, self._is_behind = VerifyResult(), 0, False
+        result, self._done, self._is_behind = VerifyResult(share=self._share), 0, False
         self._check.require_source()
         total = self._index.count()
         with ExitStack() as opened:
@@ -102,8 +108,8 @@ class IndexVerifier:
             pool = opened.enter_context(ThreadPoolExecutor(2, "verify"))
             failed = threading.Event()
             sides = [
-                pool.submit(self._spool, self._digest_source(), source, 2 * total, failed),
-                pool.submit(self._spool, self._digest_index(), stored, 2 * total, failed),
+                pool.submit(self._spool, self._digest_source(), source, int(2 * total * self._share), failed),
+                pool.submit(self._spool, self._digest_index(), stored, int(2 * total * self._share), failed),
             ]
             for side in sides:
                 side.result()
@@ -138,19 +144,52 @@ class IndexVerifier:
 
     def _digest_source(self) -> Iterator[pa.Table]:
         """Yield the digests of the database's documents."""
-        for built in self._builder.build_pages(ROOTS_PER_PAGE, "" if self._keys is None else self._keys.condition):
-            self._check.remember_long_ids(built)
-            yield _digest_built(built)
+        for condition in self._source_conditions():
+            for built in self._builder.build_pages(ROOTS_PER_PAGE, condition):
+                self._check.remember_long_ids(built)
+                digests = _digest_built(built)
+                if self._sample is not None:
+                    digests = digests.filter(pa.array(self._sample.choose(digests.column("id").combine_chunks())))
+                yield digests
+
+    @property
+    def _share(self) -> float:
+        """Return which share of the documents is compared."""
+        return 1.0 if self._sample is None else self._sample.sample.share
+
+    def _source_conditions(self) -> Iterator[str]:
+        """Yield the SQL conditions of the root rows that are read, one after the other."""
+        if self._sample is not None:
+            yield from self._sample.conditions(self._keys)
+        else:
+            yield "" if self._keys is None else self._keys.condition
 
     def _digest_index(self) -> Iterator[pa.Table]:
         """Yield the digests of the index's documents."""
-        for page in self._index.scan_documents():
-            if self._keys is not None:
-                mask = [self._keys.has_id(name) for name in page.column("id").to_pylist()]
-                page = page.filter(pa.array(mask, pa.bool_()))  # noqa: PLW2901 - those of the range
+        for page in self._scan_index():
             if page.num_rows:
                 columns = (page.column(name).combine_chunks() for name in ("id", "document", "routing"))
                 yield digest_documents(*columns)
+
+    def _scan_index(self) -> Iterator[pa.Table]:
+        """Yield the documents of the index that are compared. Of a small sample the ids are read first, and then these
+        documents alone."""
+        if self._share > _FEW:
+            yield from map(self._choose, self._index.scan_documents())
+            return
+        for page in map(self._choose, self._index.scan_ids()):
+            wanted = list(zip(page.column("id").to_pylist(), page.column("routing").to_pylist(), strict=True))
+            for first in range(0, len(wanted), IDS_PER_CHECK):
+                yield self._choose(self._index.read_documents(wanted[first : first + IDS_PER_CHECK]))
+
+    def _choose(self, page: pa.Table) -> pa.Table:
+        """Return the documents of a page that are compared."""
+        if self._keys is not None:
+            mask = [self._keys.has_id(name) for name in page.column("id").to_pylist()]
+            page = page.filter(pa.array(mask, pa.bool_()))
+        if self._sample is not None and page.num_rows:
+            page = page.filter(pa.array(self._sample.choose(page.column("id").combine_chunks())))
+        return page
 
     def _settle(self, routings: Mapping[str, set[str | None]], result: VerifyResult, *, repair: bool) -> None:
         """Look at documents one by one, and add what is found to the result."""

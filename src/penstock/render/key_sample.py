@@ -18,7 +18,7 @@ from penstock.errors import ConfigurationError
 from penstock.model.integer_range import IntegerRange
 from penstock.render.digest import digest_texts
 
-_RANGES = 128  # about so many ranges of integer keys are read
+_RANGES = 64  # about so many ranges of integer keys are read
 _ALL = 1 << 64
 _STEP, _MIX, _LAST_MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 

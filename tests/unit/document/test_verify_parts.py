@@ -1,5 +1,6 @@
 """The parts of a comparison: what differs, told in words; digests in files; verdicts about documents that change."""
 
+import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -14,9 +15,10 @@ from hypothesis import strategies as st
 from penstock.document.build import BuiltDocuments
 from penstock.document.difference import DocumentState, describe_difference
 from penstock.document.difference_check import DifferenceCheck
+from penstock.document.document_sample import DocumentSample
 from penstock.document.key_range import KeyRange
 from penstock.errors import ConfigurationError, TableAlteredError
-from penstock.model import Column, Position, WireType
+from penstock.model import Column, Position, TableName, WireType
 from penstock.render.digest_spool import DigestSpool, count_parts, digest_documents, find_unequal
 from penstock.search import STORED_DOCUMENTS
 
@@ -217,3 +219,48 @@ def test_a_range_of_keys_is_one_of_rows_and_of_ids(text: str, condition: str, id
 def test_what_is_no_range_is_refused(text: str, kind: WireType, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         KeyRange.parse(text, graph_of(kind))
+
+
+class Numbers:
+    """A table whose key has these values."""
+
+    requirement = None
+
+    def __init__(self, *values: int) -> None:
+        self._values = sorted(values)
+
+    def open_view(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def read(self, query: Any) -> pa.Table:
+        order = self._values if " ASC " in query.sql else self._values[::-1]
+        return pa.table({"id": pa.array(order[:1], pa.int64())})
+
+
+@pytest.mark.parametrize("share", [0.01, 0.3, 1.0])
+def test_a_sample_reads_the_ranges_of_its_documents_and_no_others(share: float) -> None:
+    graph = graph_of(WireType.LONG)
+    graph.root.table.name = TableName("shop", "orders")
+    rows: Any = Numbers(5, 100_000)
+    sample = DocumentSample.of(share, graph, rows)
+    ranges = [re.fullmatch(r"c\.`id` >= (\d+) AND c\.`id` <= (\d+)", text) for text in sample.conditions()]
+    limits = [(int(match[1]), int(match[2])) for match in ranges if match is not None]
+    assert len(limits) == len(ranges) <= 300
+    numbers = list(range(5, 100_001, 7))
+    chosen = sample.choose(pa.array([f"{number}:1" for number in numbers])).tolist()
+    assert chosen == [any(low <= number <= high for low, high in limits) for number in numbers]
+    assert 0.5 * share < sum(chosen) / len(chosen) <= 1.5 * share
+    inside = list(sample.conditions(KeyRange.parse("100..", graph)))
+    assert inside
+    assert len(inside) <= len(limits)
+
+
+def test_ids_that_no_row_can_have_are_sampled_by_their_texts() -> None:
+    graph = graph_of(WireType.LONG)
+    graph.root.table.name = TableName("shop", "orders")
+    rows: Any = Numbers(1, 1000)
+    names = pa.array([f"nobody {number}" for number in range(1000)])
+    count = int(DocumentSample.of(0.2, graph, rows).choose(names).sum())
+    assert 150 < count < 250
+    empty: Any = Numbers()
+    assert list(DocumentSample.of(0.2, graph, empty).conditions()) == [""]

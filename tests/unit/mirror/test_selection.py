@@ -63,7 +63,7 @@ def test_the_ranges_of_a_sample_have_its_keys_and_no_others(low: int, span: int,
     high = low + span
     sample = KeySample.of_integers(share, low, high)
     ranges = list(sample.ranges(low, high))
-    assert len(ranges) <= 2 * 128 + 1
+    assert len(ranges) <= 2 * 64 + 1
     keys = np.array([low, high, *np.random.default_rng(span).integers(low, high, 200)], np.int64)
     inside = [any(int(key) in some for some in ranges) for key in keys]
     assert sample.has_integers(keys).tolist() == inside
