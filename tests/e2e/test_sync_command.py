@@ -68,9 +68,11 @@ def damage(folder: Path, name: str) -> None:
 def repair_damage(verify: Callable[..., tuple[int, str]], database: Any, index: Path) -> None:
     """Damage an index that nobody follows, and let `penstock index verify` find and repair it."""
     damage(index, "150")
-    assert verify("--range", "1..149")[0] == 0
-    code, text = verify("--range", "150..")
+    code, text = verify("--range", "1..149", "--sample", "50%")
+    assert (code, "a sample of 50 % was compared" in text) == (0, True), text
+    code, text = verify("--range", "150..", "--explain")
     assert (code, "missing 150" in text) == (3, True), text
+    assert "why missing 150: the last change of its rows is insert of d." in text, text
     code, text = verify("--repair")
     assert (code, "1 documents repaired" in text) == (0, True), text
     assert verify()[0] == 0

@@ -18,12 +18,14 @@ from penstock.cli.source_options import Host, Password, Port, User, build_source
 from penstock.errors import PenstockError, TableAlteredError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock.document.difference import Difference
+    from penstock.document.difference_cause import DifferenceCause
     from penstock.document.verify import IndexVerifier, VerifyProgress, VerifyResult
 
 EXIT_DIFFERENT, EXIT_UNSETTLED = 3, 4
+MOST_EXPLAINED = 100
 
 
 def verify(  # noqa: PLR0915, PLR0917 - one per option
@@ -66,6 +68,12 @@ def verify(  # noqa: PLR0915, PLR0917 - one per option
             min=1, help="Compare again and again, with this many seconds from one comparison to the next, until Ctrl-C."
         ),
     ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain", help="Say why the first 100 documents differ, by the changes of their rows in the log."
+        ),
+    ] = False,
     settle: Annotated[
         float,
         typer.Option(min=0.0, help="Without --checkpoint: seconds after which a change must have reached the index."),
@@ -104,7 +112,7 @@ def verify(  # noqa: PLR0915, PLR0917 - one per option
 
         penstock index verify orders.yml --user penstock --index http://search:9200 --every 3600 --documents-per-s 2000
 
-        penstock index verify orders.yml --user penstock --index http://search:9200 --sample 1%
+        penstock index verify orders.yml --user penstock --index http://search:9200 --sample 1% --explain
     """
     from penstock.client import FlightClient, ServerAddress  # noqa: PLC0415 - Arrow and kernels take a second to load
     from penstock.document import DOCUMENT_DECODING, DeadLetterOutcome, DocumentBuilder  # noqa: PLC0415
@@ -119,6 +127,7 @@ def verify(  # noqa: PLR0915, PLR0917 - one per option
     from penstock.spark.applied_changes import SettleTime, StreamProgress, open_sync_state, read_applied_to  # noqa: PLC0415
     from penstock.spark.index_sync import table_filter  # noqa: PLC0415
     from penstock.spark.index_target import IndexTarget  # noqa: PLC0415
+    from penstock.spark.log_history import LogHistory  # noqa: PLC0415
     from penstock.spark.resumable_load import estimate_documents  # noqa: PLC0415
     from penstock.spark.sync_job import LoadedGraphs  # noqa: PLC0415
 
@@ -175,7 +184,17 @@ def verify(  # noqa: PLR0915, PLR0917 - one per option
                 progress=printer.show,
                 on_difference=printer.print_difference,
             )
-            return compare_once(verifier, printer, stopped, repair=repair)
+            history = LogHistory(ServerAddress(server, token, tls_ca), destination, loaded.graph, rows)
+
+            def print_causes(result: "VerifyResult") -> None:
+                """Print why the first documents differ."""
+                some = result.differences[:MOST_EXPLAINED]
+                keys = {difference.id: check.find_key(difference.id) for difference in some}
+                for cause in history.find_causes(some, keys) if some else ():
+                    printer.print_cause(cause)
+
+            after = [print_causes] if explain else []
+            return compare_once(verifier, printer, stopped, repair=repair, after=after)
 
     code = compare() if every is None else compare_regularly(compare, every, printer, stopped)
     raise typer.Exit(130 if stopped.is_set() and every is None else code)
@@ -197,12 +216,22 @@ def compare_regularly(
     return code
 
 
-def compare_once(verifier: "IndexVerifier", printer: "VerifyPrinter", stopped: threading.Event, *, repair: bool) -> int:
-    """Compare an index once, print the result, and return the exit code for it."""
+def compare_once(
+    verifier: "IndexVerifier",
+    printer: "VerifyPrinter",
+    stopped: threading.Event,
+    *,
+    repair: bool,
+    after: "Sequence[Callable[[VerifyResult], None]]" = (),
+) -> int:
+    """Compare an index once, print the result, and return the exit code for it. What is to be done with the differences
+    before the result is printed is in `after`."""
     printer.begin()
     result = verifier.run(repair=repair)
     if stopped.is_set():
         return 0
+    for use in after:
+        use(result)
     printer.print_result(result)
     if result.is_equal or (repair and not result.unrepaired and not result.unsettled):
         return 0
@@ -240,6 +269,10 @@ class VerifyPrinter:
             self._output.print_event("difference", text, **details)
         elif self._lines == self.MOST_LINES + 1:
             self._output.print_note("more differences are counted, and not shown")
+
+    def print_cause(self, cause: "DifferenceCause") -> None:
+        """Print why a document differs."""
+        self._output.print_event("cause", str(cause), **asdict(cause))
 
     def print_failure(self, error: Exception, delay_s: float) -> None:
         """Print that a comparison could not be made, and when the next one is."""

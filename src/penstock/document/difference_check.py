@@ -177,7 +177,7 @@ class DifferenceCheck:
         self.require_source()
         version = int(ChangeSequence.from_position(self._changes.source_end()))
         self._index.claim_epoch(ChangeSequence.from_int(version).epoch)
-        keys = {name: key for name in names if (key := self._key_of(name)) is not None}
+        keys = {name: key for name in names if (key := self.find_key(name)) is not None}
         with self._rows.open_view():
             built = self._builder.build_documents(list(keys.values()))
         touched = [TouchedDocument(key, version, routings[name]) for name, key in keys.items()]
@@ -192,7 +192,7 @@ class DifferenceCheck:
     def _read(self, names: Sequence[str]) -> _Read:
         """Read documents from the database."""
         asked = set(names)
-        keys = [key for name in names if (key := self._key_of(name)) is not None]
+        keys = [key for name in names if (key := self.find_key(name)) is not None]
         self.require_source()
         with self._rows.open_view():
             built = self._builder.build_documents(keys)
@@ -215,7 +215,7 @@ class DifferenceCheck:
             states.setdefault(name, set()).add(DocumentState(text, routing, version))
         return {name: tuple(sorted(some, key=repr)) for name, some in states.items()}
 
-    def _key_of(self, name: str) -> Key | None:
+    def find_key(self, name: str) -> Key | None:
         """Return the key of the document with an id; None where no row can have such a document."""
         if name in self._long_ids:
             return self._long_ids[name]

@@ -256,6 +256,35 @@ class RootLookup:
 
     def select_roots(self, keys: Sequence[Key]) -> SelectQuery:
         """Return the SELECT of the keys of all root rows that refer to these values."""
+        source, root = self._join_tables()
+        chosen = ", ".join(_read(column, root) for column in self.graph.root.key)
+        where = condition_in(self.targets, keys)
+        columns = tuple(map(_as_read, self.graph.root.key))
+        return SelectQuery(f"SELECT DISTINCT STRAIGHT_JOIN {chosen} FROM {source} WHERE {where}", columns)
+
+    def select_values(self, roots: Sequence[Key]) -> SelectQuery:
+        """Return the SELECT of the values that root rows refer to, each behind the key of its root row."""
+        source, root = self._join_tables()
+        own = self.graph.root.key
+        chosen = [_read(column, root) for column in own]
+        chosen += [
+            _read(column, target.partition(".")[0]) for column, target in zip(self._upper, self.targets, strict=True)
+        ]
+        where = condition_in([f"{root}.{quote_name(column.name)}" for column in own], roots)
+        columns = tuple(map(_as_read, (*own, *self._upper)))
+        return SelectQuery(f"SELECT DISTINCT {', '.join(chosen)} FROM {source} WHERE {where}", columns)
+
+    @property
+    def _upper(self) -> tuple[Column, ...]:
+        """Return the columns that equal those of the changed row, in the order of `targets`."""
+        link = self.node.link
+        if link is None:
+            return tuple(pair.upper for pair in self.node.on)
+        is_link = self.targets[0].startswith("n1.")  # the changed row is of the link table
+        return tuple(pair.upper for pair in (link.upper if is_link else link.lower))
+
+    def _join_tables(self) -> tuple[str, str]:
+        """Return the tables from a changed row up to its root rows, in SQL, and the alias of these."""
         source, node, number = self.start, self.first, 1
         while node.parent is not None:
             upper = number + 1
@@ -268,10 +297,7 @@ class RootLookup:
                 source += f" JOIN {quote_table(node.parent.table.name)} AS n{upper}"
                 source += f" ON {_equal(f'n{upper}', f'n{number}', node.on)}"
             node, number = node.parent, upper
-        chosen = ", ".join(_read(column, f"n{number}") for column in node.key)
-        where = condition_in(self.targets, keys)
-        columns = tuple(map(_as_read, node.key))
-        return SelectQuery(f"SELECT DISTINCT STRAIGHT_JOIN {chosen} FROM {source} WHERE {where}", columns)
+        return source, f"n{number}"
 
 
 _INTEGERS = {WireType.TINY, WireType.SHORT, WireType.INT24, WireType.LONG, WireType.LONGLONG}
