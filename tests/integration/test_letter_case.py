@@ -1,5 +1,6 @@
 """Tables that are named in other letters than the log has them are refused: their stream would stay empty."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from penstock.server import Server
 from penstock.spark.layout import TableLayout
 from penstock.spark.options import ReadOptions
 from penstock.testing import DatabaseServer
-from tests.support.capture import execute, source_of
+from tests.support.capture import end_of, execute, source_of
 
 
 def columns_of(server: Server, **options: str) -> list[str]:
@@ -37,8 +38,13 @@ def test_a_table_in_other_letters_than_the_log_has_is_refused(private_server: Ca
         for options in ({"table": "d.Item"}, {"tables": "d.size,d.Item"}):
             with pytest.raises(SchemaError, match=refusal):
                 columns_of(server, **options)
-        with penstock.connect(server.address) as there, pytest.raises(SchemaError, match=refusal):
-            there.changes("d.Item")
+        with penstock.connect(server.address) as there:
+            for tables in (["d.Item"], ["d.size", "d.Item"]):
+                with pytest.raises(SchemaError, match=refusal):
+                    there.changes(*tables)
+            there.subscribe(7, tables=["d.size", "d.item"]).close()
+            with pytest.raises(SchemaError, match=refusal):
+                there.subscribe(7, tables=["d.size", "d.Item"])
     finally:
         server.stop()
 
@@ -52,5 +58,11 @@ def test_capital_letters_are_taken_where_they_count(
     server.start()
     try:
         assert columns_of(server, table=f"{schema}.Item")[0] == "id"
+        with penstock.connect(server.address) as there:
+            start = end_of(mariadb)
+            execute(mariadb, f"INSERT INTO {schema}.Item VALUES (7)")
+            with there.changes(f"{schema}.Item", f"{schema}.size", start=str(start)) as changes:
+                (row,) = next(iter(changes)).to_pylist()
+            assert json.loads(row["row"]) == {"id": 7}
     finally:
         server.stop()

@@ -28,7 +28,7 @@ from penstock.instance.range_reader import RangeReader, forget_idle_readers
 from penstock.model import Position, TableName, TableSchema
 from penstock.model.start_point import StartWord, parse_start
 from penstock.schema import read_live_schema
-from penstock.schema.live import check_letter_case, logs_column_names
+from penstock.schema.live import are_in_lower_case, check_letter_case, logs_column_names
 from penstock.source import connect
 from penstock.source.connection import translate_errors
 from penstock.store import EventStore
@@ -221,6 +221,15 @@ class Instance:
             has_labels = logs_column_names(cursor)
             schemas = [read_live_schema(cursor, table) for table in tables]
             return schemas if has_labels else [schema.with_exact_labels() for schema in schemas]
+
+    def check_letter_case(self, tables: Sequence[TableName]) -> None:
+        """Raise SchemaError for a table that is written in other letters than the log has: a stream of it would stay
+        empty. The source is asked only about names with capital letters."""
+        source = self.source_log.source
+        if isinstance(source, DirectorySettings) or are_in_lower_case(tables):
+            return
+        with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
+            check_letter_case(cursor, tables)
 
     def resolve_start(self, text: str) -> Position:
         """Return the transaction boundary that a text such as `latest` or `time:…` means now, in the grammar of

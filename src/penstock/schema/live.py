@@ -41,13 +41,18 @@ def logs_column_names(cursor: Any) -> bool:
 def check_letter_case(cursor: Any, tables: Sequence[TableName]) -> None:
     """Raise SchemaError for a table that is written in other letters than the log has: a server with
     lower_case_table_names=1 finds it, but its changes come under the name in lower case."""
-    if all(_in_lower_case(table) == table for table in tables):
+    if are_in_lower_case(tables):
         return
     cursor.execute("SELECT @@GLOBAL.lower_case_table_names")
     ((case,),) = cursor.fetchall()
     for table in tables:
         if int(case) == 1 and (logged := _in_lower_case(table)) != table:
             raise SchemaError(f"the source has {table} as {logged} (lower_case_table_names=1): write it in lower case")
+
+
+def are_in_lower_case(tables: Sequence[TableName]) -> bool:
+    """Return whether no table is written with capital letters: then `check_letter_case` has nothing to ask."""
+    return all(_in_lower_case(table) == table for table in tables)
 
 
 def _in_lower_case(table: TableName) -> TableName:

@@ -59,6 +59,7 @@ def choose_format(request: FlightRequest, instance: Instance, table_filter: Tabl
         return RawEventsFormat(table_filter)
     if len(request.tables) == 1:
         return TableColumnsFormat(instance, request.tables[0], request.columns)
+    instance.check_letter_case(request.tables)
     return JsonRowsFormat(instance, table_filter)
 
 
