@@ -221,6 +221,10 @@ class SourceLog:
         """Return the position at which the log ends now."""
         return self.resolver.with_current_epoch(self.inventory().end)
 
+    def end_for_display(self) -> Position:
+        """Return the position at which the log ends now, for a display of the lag that asks every second."""
+        return self.resolver.with_current_epoch(self.binlog_source.end_for_display())
+
     def check_reached(self, position: Position, known: Position | None = None, *, whose: str = "") -> None:
         """Raise PositionLostError for a position that the log has not reached: it belongs to another log, and resuming
         there would skip changes."""

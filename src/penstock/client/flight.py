@@ -70,9 +70,11 @@ class FlightClient:
         """Return the position that a text such as `earliest`, `gtid:0-1-8` or `time:-10m` means now."""
         return Position.from_json(json.loads(self._call_action("resolve", start=start)[0])["position"])
 
-    def source_end(self) -> Position:
-        """Return where the source's log ends now, captured or not."""
-        return Position.from_json(json.loads(self._call_action("end")[0])["end"])
+    def source_end(self, *, for_display: bool = False) -> Position:
+        """Return where the source's log ends now, captured or not. `for_display` is for those who ask every second and
+        only show it: the server does not open a connection to the source each time."""
+        request = {"for_display": True} if for_display else {}
+        return Position.from_json(json.loads(self._call_action("end", **request)[0])["end"])
 
     def read_to(self) -> Position:
         """Return up to where the server has read the source's log, maybe inside of a transaction that has not ended

@@ -125,6 +125,11 @@ class BinlogSource(Protocol):
         """Return the position at which the log ends now, a transaction boundary."""
         ...
 
+    def end_for_display(self) -> Position:
+        """Return the position at which the log ends now, for people and metrics that ask every second: over a
+        connection that is used again. It may lead to the server that was at the source's address before."""
+        ...
+
     def file_identity(self, file: str) -> FileIdentity:
         """Return the identity of a log file, from its first event."""
         ...

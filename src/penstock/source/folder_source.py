@@ -65,6 +65,10 @@ class FolderSource:
         """Return the position at which the log ends now, a transaction boundary."""
         return self._find_end(list(self.sizes())[-1])
 
+    def end_for_display(self) -> Position:
+        """Return the position at which the log ends now: a folder has no connections."""
+        return self.end()
+
     def _find_end(self, file: str) -> Position:
         """Return the end of the last whole transaction of the last file. It is searched from the end that was found
         last."""

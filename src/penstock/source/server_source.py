@@ -11,12 +11,15 @@ from penstock.model import FileIdentity, GtidSet, Position
 from penstock.source.binlog_source import FIRST, NO_DESTINATION, LogInventory
 from penstock.source.checks import read_variables, retention_s
 from penstock.source.connection import connect, translate_errors
+from penstock.source.connection_pool import ConnectionPool
 from penstock.source.preflight import check_source, current_position
 from penstock.source.stream import BinlogStream
 
+_MAX_IDLE = 4  # connections: queries that ask at the same moment have one each
+
 
 class ServerSource:
-    """A MySQL or MariaDB server as a source. Each call opens a connection of its own.
+    """A MySQL or MariaDB server as a source. Each call opens a connection of its own, except `end_for_display`.
 
     source = ServerSource(SourceSettings(host="db1", user="repl", password="..."))
     """
@@ -27,6 +30,7 @@ class ServerSource:
         self.destination = destination
         self.address, self.start_timeout_s = settings.address, settings.connect_timeout_s
         self._settings = settings
+        self._pool = ConnectionPool(max_idle=_MAX_IDLE)
 
     def check(self, *, is_standby: bool = False) -> None:
         """Raise ConfigurationError that names every server variable to change before its log can be captured."""
@@ -66,6 +70,11 @@ class ServerSource:
     def end(self) -> Position:
         """Return the position at which the log ends now, a transaction boundary."""
         with closing(connect(self._settings)) as connection:
+            return current_position(connection, self._settings)
+
+    def end_for_display(self) -> Position:
+        """Return the position at which the log ends now, over a connection that is used again."""
+        with self._pool.connection(self._settings) as connection:
             return current_position(connection, self._settings)
 
     def file_identity(self, file: str) -> FileIdentity:

@@ -228,8 +228,8 @@ class ChangeLog:
         return None if end is None else end.to_json()
 
     def _ask_source_end(self) -> Position:
-        """Ask once where the source's log ends."""
-        return self._hasty_client.source_end()
+        """Ask once where the source's log ends, to show it."""
+        return self._hasty_client.source_end(for_display=True)
 
     def _check_content(self, offset: Offset) -> None:
         """Raise an error when an offset was made for other tables, or for another filter."""

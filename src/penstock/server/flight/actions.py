@@ -141,9 +141,12 @@ def _resolve_start(instance: Instance, arguments: Arguments) -> Results:
     yield _json({"position": instance.resolve_start(read_text(arguments, "start")).to_json()})
 
 
-def _find_log_end(instance: Instance, arguments: Arguments) -> Results:  # noqa: ARG001
-    """Return where the source's log ends now, and up to where it is captured."""
-    yield _json({"end": instance.source_log.end().to_json(), "captured": instance.store.latest.to_json()})
+def _find_log_end(instance: Instance, arguments: Arguments) -> Results:
+    """Return where the source's log ends now, and up to where it is captured. Who only shows it, and asks often, says
+    `for_display`: the source is asked over a connection that is used again."""
+    source_log = instance.source_log
+    end = source_log.end_for_display() if arguments.get("for_display") is True else source_log.end()
+    yield _json({"end": end.to_json(), "captured": instance.store.latest.to_json()})
 
 
 def _find_log_identity(instance: Instance, arguments: Arguments) -> Results:
@@ -275,5 +278,5 @@ ACTIONS: dict[str, tuple[Callable[[Instance, Arguments], Results], str]] = {
         "{destination, do, table}: status, pause or resume of snapshots, or again of a table",
     ),
     "columns": (_list_column_rules, "{destination}: return which columns of which tables are captured"),
-    "end": (_find_log_end, "{destination}: return the end of the source's log, and of what is captured"),
+    "end": (_find_log_end, "{destination, for_display}: return the end of the source's log, and of what is captured"),
 }
