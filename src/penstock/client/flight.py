@@ -1,6 +1,7 @@
 """The calls of a server that a Spark source needs, as methods: ranges of the log, read as often as one likes."""
 
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ from penstock.model import Position, TableName
 
 if TYPE_CHECKING:
     from penstock.binlog.events.block import Block
+
+log = logging.getLogger(__name__)
 
 _BYTES_PER_CALL = 256 << 10
 
@@ -129,11 +132,22 @@ class FlightClient:
         end: Position,
         filter: str = "",  # noqa: A002
     ) -> list[bytes]:
-        """Return tickets for the parts of a range; each can be read alone, in any order, any number of times."""
+        """Return tickets for the parts of a range; each can be read alone, in any order, any number of times. The
+        server reads a large range to cut it: piece by piece, with one call for each."""
         chosen: dict[str, Any] = {"tables": [str(table) for table in tables]} if tables else {"filter": filter}
-        bounds = {"start": start.to_json(), "end": end.to_json()}
-        info = self._link.get_info({"destination": self._destination, "form": "raw", **chosen, **bounds})
-        return [endpoint.ticket.ticket for endpoint in info.endpoints]
+        request = {"destination": self._destination, "form": "raw", "in_pieces": True, **chosen}
+        tickets: list[bytes] = []
+        rest: list[Any] | None = [start.to_json(), end.to_json()]
+        while rest is not None:
+            info = self._link.get_info({**request, "start": rest[0], "end": rest[1]})
+            tickets += [endpoint.ticket.ticket for endpoint in info.endpoints]
+            rest = json.loads(info.app_metadata or "{}").get("rest")
+            if rest is not None:
+                log.info(
+                    "range planned in part destination=%s planned_to=%s end=%s parts=%d",
+                    *(self._destination, Position.from_json(rest[0]), end, len(tickets)),
+                )
+        return tickets
 
     def plan_chunks(
         self, table: TableName, after: Sequence[str] | None, *, rows_before: int, count: int, rows: int

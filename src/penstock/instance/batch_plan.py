@@ -5,6 +5,7 @@ inside of it then, and the position says where the transaction begins, so that t
 An XA transaction is never split.
 """
 
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,8 @@ from penstock.model import Position, TableName
 
 PART_BYTES = 8 << 20  # a range is cut into parts of about this size, each read by one task
 MANY_FILES = 32  # a range of at least this many files is cut between them
-_REMEMBERED = 64  # plans
+LOG_BYTES_PER_CALL = 512 << 20  # of the log that one call reads to plan: some seconds of work
+_REMEMBERED = 64  # plans of each kind; with one for each call, those of a range of 32 GiB
 _UPDATES = (24, 31, 39)  # kinds of rows events of which each row has two images
 _ROWS, _STATEMENT = int(Entry.ROWS), int(Entry.DDL)
 
@@ -38,6 +40,7 @@ class BatchLimit:
     rows_per_update: int = 2  # a reader of row images gets two for an update, a reader of changes one
     is_counted: Callable[[TableName], bool] | None = None  # None for all tables
     counts_statements: bool = False  # a statement that is a transaction of its own counts as a row
+    max_log_bytes: int = sys.maxsize  # of the log, whatever the filter of the instance leaves of it
 
 
 @dataclass(slots=True)
@@ -56,14 +59,16 @@ class BatchPlan:
 
 
 class RecentPlans:
-    """Remembers how the last batches were planned, so that cutting one into parts need not read it again.
+    """Remembers how the last batches were planned, so that cutting one into parts need not read it again; and of large
+    ranges, which are cut piece by piece, the pieces, so that who is interrupted need not begin again.
 
     Any thread may call it.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of these:
         self._plans: dict[tuple[Position, Position], BatchPlan] = {}
+        self._pieces: dict[Position, BatchPlan] = {}
 
     def remember(self, start: Position, plan: BatchPlan) -> None:
         """Store a plan for the range from `start` to its end, and drop the oldest one when there are too many."""
@@ -77,6 +82,19 @@ class RecentPlans:
         with self._lock:
             return self._plans.get((start, end))
 
+    def remember_piece(self, start: Position, plan: BatchPlan) -> None:
+        """Store the plan of the first piece of a large range that begins at `start`."""
+        with self._lock:
+            self._pieces[start] = plan
+            if len(self._pieces) > _REMEMBERED:
+                del self._pieces[next(iter(self._pieces))]
+
+    def find_piece(self, start: Position, end: Position) -> BatchPlan | None:
+        """Return the plan of a piece from `start` on that does not go past `end`, or None."""
+        with self._lock:
+            plan = self._pieces.get(start)
+        return plan if plan is not None and plan.end <= end else None
+
 
 def plan_batch(
     start: Position, blocks: Iterable[Block], limit: BatchLimit, end: Position, part_bytes: int = PART_BYTES
@@ -87,6 +105,7 @@ def plan_batch(
     size, rows, since_cut, is_xa = 0, 0, 0, False
     last_rows: Position | None = None  # where the last rows event of the block before ends
     before = start.boundary  # the last position between two transactions
+    measure = _LogMeasure(start)
     for block in blocks:
         plan.has_rows = plan.has_rows or _has_counted_rows(block, limit)
         sizes = np.diff(block.index.bounds).astype(np.int64)
@@ -117,8 +136,28 @@ def plan_batch(
             plan.cuts.append(before)
             since_cut = 0
         size = int(reach[-1]) if reach.size else size
+        if measure.advance(block) >= limit.max_log_bytes and start < before < end:
+            plan.end, plan.is_limited = before, True
+            return plan
     plan.end = end
     return plan
+
+
+class _LogMeasure:
+    """Measures how much of the log lies before the blocks of a range, also where the filter has left little of it. It
+    knows no sizes of files: the end of a file behind its last block does not count."""
+
+    def __init__(self, start: Position) -> None:
+        self._file, self._offset, self._bytes = start.file, start.offset, 0
+
+    def advance(self, block: Block) -> int:
+        """Return how many bytes of the log lie before the end of a block."""
+        if not len(block):
+            return self._bytes
+        end = block.end
+        self._bytes += max(0, end.offset - self._offset) if end.file == self._file else end.offset
+        self._file, self._offset = end.file, end.offset
+        return self._bytes
 
 
 def _has_counted_rows(block: Block, limit: BatchLimit) -> bool:

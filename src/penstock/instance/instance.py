@@ -192,6 +192,13 @@ class Instance:
         repeatedly."""
         return self._ranges.split_range(start, end)
 
+    def split_piece(
+        self, start: Position, end: Position
+    ) -> tuple[list[tuple[Position, Position]], tuple[Position, Position] | None]:
+        """Split the first piece of a range, as much of it as one call may read, and return its parts and the rest of
+        the range, or None."""
+        return self._ranges.split_piece(start, end)
+
     def read(self, start: Position, end: Position, *, is_part: bool = False) -> Iterator[Block]:
         """Yield the blocks of the range (start, end], from the store if it has all of it, else from the source's log.
         `is_part` says that the range comes from `split_range`."""

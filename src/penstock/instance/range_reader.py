@@ -7,14 +7,24 @@ the same `_seq`. What a reader acks is a hint that the store may free it, never 
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.binlog.events.block import Block
 from penstock.capture.source_log import SourceLog
 from penstock.errors import BlocksFreedError, PositionLostError
-from penstock.instance.batch_plan import MANY_FILES, BatchLimit, BatchPlan, RecentPlans, plan_batch
+from penstock.instance.batch_plan import (
+    LOG_BYTES_PER_CALL,
+    MANY_FILES,
+    BatchLimit,
+    BatchPlan,
+    RecentPlans,
+    plan_batch,
+)
 from penstock.model import Position
 from penstock.store import EventStore
+
+Range = tuple[Position, Position]
+"""Where a range of the log begins, and where it ends."""
 
 _READERS = "readers"  # the client of the store for readers by position that do not say who they are
 _FORGET_READERS_AFTER_S = 600.0  # a query that is restarted within that time finds what it had planned in the store
@@ -42,8 +52,8 @@ class RangeReader:
         """Return the plan of a batch from `start`, by bytes and rows; it ends at `start` when nothing was captured in
         time.
 
-        What the store does not have any more is measured in the source's own log. The store keeps what `reader` has not
-        acked.
+        What the store does not have any more is measured in the source's own log, as much of it as one call may read.
+        The store keeps what `reader` has not acked.
         """
         self._add_reader(reader)
         store, source_log = self.store, self.source_log
@@ -59,6 +69,8 @@ class RangeReader:
                 return BatchPlan(start, has_rows=False)
             blocks = store.read(start, target)
 
+        limit = replace(limit, max_log_bytes=LOG_BYTES_PER_CALL)
+
         def read_log() -> Iterable[Block]:
             return source_log.read_log(start, source_log.translate(target))
 
@@ -69,7 +81,7 @@ class RangeReader:
         self.plans.remember(requested, plan)
         return plan
 
-    def split_range(self, start: Position, end: Position) -> list[tuple[Position, Position]]:
+    def split_range(self, start: Position, end: Position) -> list[Range]:
         """Split a range of the log at transaction boundaries into parts that can be read in parallel, and
         repeatedly.
 
@@ -77,13 +89,27 @@ class RangeReader:
         the store has it. When the store has nothing of that log any more, it becomes the same range of the new log; in
         between it is lost, because rows of both logs would not be in order.
         """
+        parts: list[Range] = []
+        rest: Range | None = (start, end)
+        while rest is not None:
+            piece, rest = self.split_piece(*rest)
+            parts += piece
+        return parts
+
+    def split_piece(self, start: Position, end: Position) -> tuple[list[Range], Range | None]:
+        """Split the first piece of a range, as `split_range` does: as much of it as one call may read. Return its
+        parts, and the rest of the range, or None. A piece is remembered: who asks again does not begin again."""
         if start == end:
-            return []
+            return [], None
         if end.epoch < self.source_log.epoch and self.store.read(start, end) is None:
             self._check_old_log_gone(start, end)
             start, end = self.source_log.translate(start), self.source_log.translate(end)
-        plan = self.plans.find(start, end) or self._plan_split(start, end)
-        return plan.parts(start)
+        plan = self.plans.find(start, end) or self.plans.find_piece(start, end)
+        if plan is None:
+            plan = self._plan_split(start, end)
+            if plan.is_limited:
+                self.plans.remember_piece(start, plan)
+        return plan.parts(start), (plan.end, end) if plan.end < end else None
 
     def read(self, start: Position, end: Position, *, is_part: bool = False) -> Iterator[Block]:
         """Yield the blocks of the range (start, end], from the store if it has all of it, else from the source's log.
@@ -130,15 +156,16 @@ class RangeReader:
 
     def _plan_split(self, start: Position, end: Position) -> BatchPlan:
         """Return the plan that splits a range into parts: by the store's blocks, by log files, or by reading the
-        log."""
+        log. It ends before the range when that is more than one call may read."""
+        limit = BatchLimit(sys.maxsize, max_log_bytes=LOG_BYTES_PER_CALL)
         stored = self.store.read(start, end)
         if stored is not None:
             with suppress(BlocksFreedError):
-                return plan_batch(start, stored, BatchLimit(sys.maxsize), end)
+                return plan_batch(start, stored, limit, end)
         log_parts = self.source_log.split_at_files(start, end, MANY_FILES)
         if log_parts:
             return BatchPlan(end, log_parts)  # the files alone keep many tasks busy, and need not be read for it
-        return plan_batch(start, self.read(start, end), BatchLimit(sys.maxsize), end)
+        return plan_batch(start, self.read(start, end), limit, end)
 
     def _check_old_log_gone(self, start: Position, end: Position) -> None:
         """Raise PositionLostError for a range of the log before the source was switched while the store has something

@@ -1,5 +1,6 @@
 """Where batches end and how ranges are cut, against the plain meaning of the limits."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +112,50 @@ def test_of_two_limits_the_one_that_is_reached_first_ends_a_batch(
         assert (by_both.end, by_both.end.transaction) == (first.end, first.end.transaction)
         assert by_both.is_limited == (by_bytes.is_limited or by_rows.is_limited)
         start = by_both.end
+
+
+@settings(examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(logs(files=1, transactions=6), st.integers(1, 4000), st.integers(50, 600))
+def test_plans_that_may_read_a_part_of_the_log_only_follow_one_another(
+    tmp_path: Path, log: LogWriter, max_log_bytes: int, block_bytes: int
+) -> None:
+    blocks = written(tmp_path, log)
+    if not blocks or not blocks[-1].boundaries.size:
+        return
+    last = blocks[-1].end_of_event(int(blocks[-1].boundaries[-1]))
+    boundaries = {START} | {block.end_of_event(int(i)) for block in blocks for i in block.boundaries}
+    blocks = [part for block in blocks for part in block.split(block_bytes)]
+    limit = BatchLimit(1 << 40, max_log_bytes=max_log_bytes)
+    start, seen = START, list[int]()
+    while start < last:
+        taken = list[Block]()
+
+        def read(begin: Position = start, taken: list[Block] = taken) -> Iterator[Block]:
+            for block in after(blocks, begin, last):
+                taken.append(block)
+                yield block
+
+        plan = plan_batch(start, read(), limit, last)
+        assert start < plan.end <= last
+        assert plan.end in boundaries
+        assert plan.is_limited == (plan.end != last)
+        for count, block in enumerate(taken[:-1], 1):
+            has_boundary = any(part.boundaries.size for part in taken[:count])
+            assert not has_boundary or block.end.offset - start.offset < max_log_bytes, "too much was read"
+        seen += events_of(after(blocks, start, plan.end))
+        start = plan.end
+    assert seen == events_of(after(blocks, START, last))
+
+
+def test_pieces_of_a_range_are_remembered_by_their_start() -> None:
+    plans, piece = RecentPlans(), BatchPlan(Position("binlog.000001", 500), is_limited=True)
+    plans.remember_piece(START, piece)
+    assert plans.find_piece(START, Position("binlog.000002", 4)) is piece
+    assert plans.find_piece(START, Position("binlog.000001", 499)) is None, "it goes past the end that is asked for"
+    assert plans.find_piece(Position("binlog.000001", 5), Position("binlog.000002", 4)) is None
+    for offset in range(1000, 1064):
+        plans.remember_piece(Position("binlog.000001", offset), piece)
+    assert plans.find_piece(START, Position("binlog.000002", 4)) is None
 
 
 @settings(examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -122,14 +122,20 @@ class FlightPort(fl.FlightServerBase):
                 yield from _list_tables(name, instance)
 
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
-        """Return the schema of a request and its tickets: several for a range, which can be read in parallel."""
+        """Return the schema of a request and its tickets: several for a range, which can be read in parallel. Of a
+        range that is asked for in pieces, the metadata has the `rest`, which is asked for next."""
         with translate_errors(_describe_call("get_flight_info", context)) as call:
             request, instance = self._parse_descriptor(descriptor, call)
-            tickets = [request]
+            tickets, metadata = [request], b""
             if request.end is not None:
-                tickets = [
-                    _make_part(request, *bounds) for bounds in instance.split_range(*request.resolve_range(instance))
-                ]
+                bounds = request.resolve_range(instance)
+                if request.in_pieces:
+                    parts, rest = instance.split_piece(*bounds)
+                    if rest is not None:
+                        metadata = json.dumps({"rest": [position.to_json() for position in rest]}).encode()
+                else:
+                    parts = instance.split_range(*bounds)
+                tickets = [_make_part(request, *part) for part in parts]
             # Of a range of raw events nothing else needs to be asked for.
             schema = (
                 EVENT_SCHEMA
@@ -137,7 +143,7 @@ class FlightPort(fl.FlightServerBase):
                 else choose_format(request, instance, request.table_predicate).schema
             )
             endpoints = [fl.FlightEndpoint(json.dumps(ticket.to_json()).encode(), []) for ticket in tickets]
-            return fl.FlightInfo(schema, descriptor, endpoints, -1, -1)
+            return fl.FlightInfo(schema, descriptor, endpoints, -1, -1, app_metadata=metadata)
 
     def get_schema(self, context: Any, descriptor: Any) -> Any:
         """Return the Arrow schema of the stream that a request would open."""

@@ -18,7 +18,7 @@ from penstock.store.rows_filter import TableFilter
 MAX_REQUEST_BYTES = 1 << 20  # of a ticket, a descriptor or an action
 MAX_NAMES = 4096  # of tables or columns in one request; a server's table has no more columns
 _MAX_NUMBER = (1 << 63) - 1
-_KEYS = {"destination", "tables", "filter", "columns", "form", "start", "end", "client", "chunk", "key"}
+_KEYS = {"destination", "tables", "filter", "columns", "form", "start", "end", "client", "chunk", "key", "in_pieces"}
 
 
 ChunkBounds = tuple[tuple[str, ...] | None, tuple[str, ...] | None]
@@ -40,6 +40,7 @@ class FlightRequest:
     client: int | None = None
     chunk: ChunkBounds | None = None  # instead of changes: rows of a table as they were at the end
     key: str | None = None  # of a chunk: what the order of keys depended on when it was planned
+    in_pieces: bool = False  # a large range is cut into parts by several calls, each of which says what is left
 
     @classmethod
     def from_ticket(cls, raw: bytes) -> "FlightRequest":
@@ -103,6 +104,7 @@ class FlightRequest:
             None if client is None else read_client(arguments),
             chunk,
             None if chunk is None or "key" not in arguments else read_text(arguments, "key"),
+            arguments.get("in_pieces") is True,
         )
 
     def to_json(self) -> dict[str, Any]:
