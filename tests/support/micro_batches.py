@@ -84,6 +84,10 @@ class MicroBatches:
         self._read()
         return True
 
+    def stop_at_present_end(self) -> None:
+        """Let no batch go past where the source's log ends now, as Trigger.AvailableNow does."""
+        self._planner.prepareForTriggerAvailableNow()
+
     def run_until(self, is_done: Callable[[], bool], timeout_s: float = 120) -> None:
         """Run batches until a condition holds."""
         deadline = time.monotonic() + timeout_s

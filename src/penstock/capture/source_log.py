@@ -221,6 +221,13 @@ class SourceLog:
         """Return the position at which the log ends now."""
         return self.resolver.with_current_epoch(self.inventory().end)
 
+    def measure_behind(self, position: Position) -> tuple[Position, int]:
+        """Return the position at which the log ends now, and how many bytes of it are behind a position: 0 for one of
+        an earlier epoch, whose log had other files."""
+        inventory = self.inventory()
+        end = self.resolver.with_current_epoch(inventory.end)
+        return end, inventory.bytes_between(position, end) if position.epoch == end.epoch else 0
+
     def end_for_display(self) -> Position:
         """Return the position at which the log ends now, for a display of the lag that asks every second."""
         return self.resolver.with_current_epoch(self.binlog_source.end_for_display())

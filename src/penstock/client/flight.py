@@ -79,6 +79,10 @@ class FlightClient:
         request = {"for_display": True} if for_display else {}
         return Position.from_json(json.loads(self._call_action("end", **request)[0])["end"])
 
+    def bytes_behind(self, position: Position) -> int:
+        """Return how many bytes the source's log has behind a position, captured or not."""
+        return int(json.loads(self._call_action("end", position=position.to_json())[0])["bytes_behind"])
+
     def read_to(self) -> Position:
         """Return up to where the server has read the source's log, maybe inside of a transaction that has not ended
         yet; after a break it reads such a transaction again, and the position lies before that."""

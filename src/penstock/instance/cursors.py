@@ -14,6 +14,7 @@ from penstock.instance.assembly import load_source_record, open_meta_stores
 from penstock.meta import ClientRecord, Cursor, FileMetaBackend, MemorySourceRecords, MetaManager, ZooKeeperMetaBackend
 from penstock.meta.zookeeper_backend import ROOT
 from penstock.model import Position
+from penstock.source.binlog_source import measure_bytes
 
 
 def read_client_records(settings: InstanceSettings) -> list[ClientRecord]:
@@ -71,14 +72,7 @@ class LogExtent:
 
     def bytes_between(self, start: Position, end: Position) -> int:
         """Return how many bytes of the log lie between two positions. Purged files count as empty."""
-        total = 0
-        for file, size in self.sizes.items():
-            number = Position(file, 0).file_number
-            if start.file_number <= number <= end.file_number:
-                low = start.offset if number == start.file_number else 0
-                high = end.offset if number == end.file_number else size
-                total += max(0, high - low)
-        return total
+        return measure_bytes(self.sizes, start, end)
 
 
 def measure_source_log(settings: InstanceSettings) -> LogExtent:

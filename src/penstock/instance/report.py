@@ -8,7 +8,6 @@ from penstock.capture.state import InstanceState
 from penstock.config import StoreSettings
 from penstock.instance.clients import Clients
 from penstock.instance.components import Components
-from penstock.instance.cursors import LogExtent
 from penstock.instance.instance import Instance
 from penstock.model import Position
 from penstock.source import LogInventory
@@ -171,4 +170,4 @@ def _bytes_between(inventory: LogInventory | None, start: Position, end: Positio
         return end.offset - start.offset
     if inventory is None or not {start.file, end.file} <= inventory.sizes.keys():
         return None
-    return LogExtent(inventory.oldest, inventory.end, inventory.sizes).bytes_between(start, end)
+    return inventory.bytes_between(start, end)

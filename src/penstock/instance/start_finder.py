@@ -25,7 +25,6 @@ from penstock.capture.start_plan import (
 from penstock.config import InstanceSettings
 from penstock.errors import MetaError, PositionLostError
 from penstock.instance.assembly import MetaStores
-from penstock.instance.cursors import LogExtent
 from penstock.model import Position
 from penstock.store import EventStore
 
@@ -105,12 +104,11 @@ class StartFinder:
     def _skip_distant_cursors(self, start: Position) -> Position:
         """Return where an empty store begins, given the cursors of all clients and the memory of the store."""
         inventory = self._inventory
-        extent = LogExtent(inventory.oldest, inventory.end, inventory.sizes)
         return choose_empty_start(
             start,
             self._cursor_positions().values(),
             is_in_log=lambda cursor: cursor.file in inventory.sizes,
-            bytes_between=extent.bytes_between,
+            bytes_between=inventory.bytes_between,
             limit_bytes=self._settings.store.memory,
         )
 

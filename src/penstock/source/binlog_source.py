@@ -1,6 +1,6 @@
 """Where a log is read from: a server, or a folder with its files. Both answer the same questions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
@@ -32,11 +32,28 @@ class LogInventory:
         """Return the position at which the log begins."""
         return Position(self.files[0], FIRST, epoch=self.end.epoch)
 
+    def bytes_between(self, start: Position, end: Position) -> int:
+        """Return how many bytes of the log lie between two positions. Purged files count as empty."""
+        return measure_bytes(self.sizes, start, end)
+
     def without_files_up_to(self, file: str) -> "LogInventory":
         """Return the inventory as if the files up to this one were purged."""
         number = Position(file, 0).file_number
         later = {name: size for name, size in self.sizes.items() if Position(name, 0).file_number > number}
         return LogInventory(self.server, later, self.end, None)
+
+
+def measure_bytes(sizes: Mapping[str, int], start: Position, end: Position) -> int:
+    """Return how many bytes lie between two positions of a log with files of these sizes. Purged files count as
+    empty."""
+    total = 0
+    for file, size in sizes.items():
+        number = Position(file, 0).file_number
+        if start.file_number <= number <= end.file_number:
+            low = start.offset if number == start.file_number else 0
+            high = end.offset if number == end.file_number else size
+            total += max(0, high - low)
+    return total
 
 
 class LogStream(Protocol):

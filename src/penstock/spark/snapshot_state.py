@@ -31,6 +31,7 @@ class TableState:
     begin: Limit = None  # the key behind which the chunks of the last batch begin
     chunks: tuple[Limit, ...] = ()  # where they end
     is_paused: bool = False  # the last batch has no chunk of it, because snapshots are paused
+    is_catching_up: bool = False  # the same, because the query is far behind the source's log
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "TableState":
@@ -46,6 +47,7 @@ class TableState:
             _limit(fields.get("begin")),
             tuple(map(_limit, fields.get("chunks", ()))),
             fields.get("paused", False),
+            fields.get("catching_up", False),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -63,6 +65,7 @@ class TableState:
             "complete": self.is_complete,
             "repeated": self.is_repeated,
             "paused": self.is_paused,
+            "catching_up": self.is_catching_up,
         }
         return {name: value for name, value in fields.items() if value or name in {"percent", "rows", "done"}}
 
@@ -127,7 +130,7 @@ class SnapshotState:
         more; with those that were not `known` before, and those that are to be read again."""
         wanted, known = list(wanted), set(known)
         tables = {
-            table: replace(state, begin=None, chunks=(), is_paused=False)
+            table: replace(state, begin=None, chunks=(), is_paused=False, is_catching_up=False)
             for table, state in self.tables.items()
             if table in wanted and not state.is_complete
         }
@@ -151,6 +154,11 @@ class SnapshotState:
     def mark_paused(self) -> "SnapshotState":
         """Return the state of a batch without chunks, although tables are not complete: snapshots are paused."""
         tables = {table: replace(state, is_paused=True) for table, state in self.tables.items()}
+        return replace(self, tables=tables)
+
+    def mark_catching_up(self) -> "SnapshotState":
+        """Return the state of a batch without chunks: the query is too far behind the source's log to read them."""
+        tables = {table: replace(state, is_catching_up=True) for table, state in self.tables.items()}
         return replace(self, tables=tables)
 
     def pending(self, wanted: Iterable[TableName], known: Iterable[TableName]) -> dict[TableName, PendingTable]:

@@ -33,6 +33,7 @@ _CHUNK_ROWS = 100_000
 _MOST_CHUNKS = 8  # in one batch
 _MOST_ROWS = _CHUNK_ROWS * _MOST_CHUNKS
 _FAR_BYTES = 16 << 20  # of the log that other tables have filled: a store in memory has room for 64 MiB by default
+_BEHIND_BYTES = 128 << 20  # of the log: each chunk would be read with all of it, so the query catches up first
 _LOW_LATENCY_ROWS = 20_000  # of a chunk that is read in the driver
 _REQUESTS_S = 1.0  # how often the server is asked whether tables are to be read again
 _PAUSE_S = 0.02  # between two looks at what others write
@@ -55,6 +56,7 @@ class BatchPlanner:
         self._heard: dict[str, int] = {}  # requests to read tables again
         self._are_snapshots_paused = False
         self._has_warned = False  # of a query that ends while snapshots are paused
+        self._is_catching_up = False  # no chunks are planned meanwhile
 
     def initial(self) -> Offset:
         """Return the offset at which a new query begins."""
@@ -99,17 +101,39 @@ class BatchPlanner:
         """Return where a batch ends that may have chunks of tables beside the changes: these are read at its end."""
         tables, state = self._options.tables, SnapshotState.from_offset(start)
         state = state.advance(tables, self._known_tables(start), self._requests())
-        if state.tables and not self._are_snapshots_paused:
+        is_read = bool(state.tables) and not self._are_snapshots_paused
+        if is_read and not self._must_catch_up(position, state):
             state = self._plan_chunks(state)
         if state.has_chunks:
             end = self.log.end_after(position, 0)
             end = end if self._last is None else max(position, min(end, self._last))
         else:
             end = self._find_log_end(position)
-            state = state.mark_paused()
+            state = state.mark_catching_up() if is_read and self._is_catching_up else state.mark_paused()
             if end == position and not self._must_tell_pause(start, state):
                 return start
         return self.log.offset_of(end) | state.to_json()
+
+    def _must_catch_up(self, position: Position, state: SnapshotState) -> bool:
+        """Return whether a query is so far behind the source's log that it delivers changes alone for now: a chunk is
+        read now, and brought to the end of its batch by all of the log in between, and so is the next one.
+
+        A query of Trigger.AvailableNow that has reached its end gets no nearer, however much is written meanwhile.
+        """
+        is_at_end = self._last is not None and position >= self._last
+        behind_bytes = 0 if is_at_end else self.log.client.bytes_behind(position)
+        is_far = behind_bytes > _BEHIND_BYTES
+        if is_far != self._is_catching_up:
+            self._is_catching_up = is_far
+            context = self._options.destination, ",".join(map(str, state.tables)), position, behind_bytes
+            if is_far:
+                log.info(
+                    "snapshot waits until the query has caught up destination=%s tables=%s position=%s behind_bytes=%d",
+                    *context,
+                )
+            else:
+                log.info("snapshot resumes destination=%s tables=%s position=%s behind_bytes=%d", *context)
+        return is_far
 
     def _must_tell_pause(self, start: Offset, state: SnapshotState) -> bool:
         """Return whether a query of Trigger.AvailableNow is about to end with tables that are not complete, and its

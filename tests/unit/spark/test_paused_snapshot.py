@@ -42,6 +42,9 @@ class _PausedLog:
     def source_end(self) -> Position:
         return _END
 
+    def bytes_behind(self, _: Position) -> int:
+        return 0
+
     def plan_batch(self, start: Position, _: int, __: Position) -> BatchEnd:
         return BatchEnd(start, has_rows=False)
 

@@ -142,11 +142,16 @@ def _resolve_start(instance: Instance, arguments: Arguments) -> Results:
 
 
 def _find_log_end(instance: Instance, arguments: Arguments) -> Results:
-    """Return where the source's log ends now, and up to where it is captured. Who only shows it, and asks often, says
-    `for_display`: the source is asked over a connection that is used again."""
+    """Return where the source's log ends now, and up to where it is captured; with a `position`, also how many bytes
+    of the log are behind it. Who only shows the end, and asks often, says `for_display`: the source is asked over a
+    connection that is used again."""
     source_log = instance.source_log
-    end = source_log.end_for_display() if arguments.get("for_display") is True else source_log.end()
-    yield _json({"end": end.to_json(), "captured": instance.store.latest.to_json()})
+    answer: dict[str, Any] = {"captured": instance.store.latest.to_json()}
+    if arguments.get("position") is not None:
+        end, answer["bytes_behind"] = source_log.measure_behind(resolve_position(arguments["position"], instance))
+    else:
+        end = source_log.end_for_display() if arguments.get("for_display") is True else source_log.end()
+    yield _json({"end": end.to_json(), **answer})
 
 
 def _find_log_identity(instance: Instance, arguments: Arguments) -> Results:
@@ -278,5 +283,8 @@ ACTIONS: dict[str, tuple[Callable[[Instance, Arguments], Results], str]] = {
         "{destination, do, table}: status, pause or resume of snapshots, or again of a table",
     ),
     "columns": (_list_column_rules, "{destination}: return which columns of which tables are captured"),
-    "end": (_find_log_end, "{destination, for_display}: return the end of the source's log, and of what is captured"),
+    "end": (
+        _find_log_end,
+        "{destination, position, for_display}: return the end of the source's log, and how far a position is behind it",
+    ),
 }
