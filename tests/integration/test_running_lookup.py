@@ -6,7 +6,7 @@ import secrets
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +24,7 @@ from tests.services.zookeeper import ZooKeeper
 from tests.support.admin_support import served, settings_with, shop_folder
 from tests.support.capture import end_of, execute
 from tests.support.certificates import Certificates
-from tests.support.cluster import ServerProcess, servers
+from tests.support.cluster import find_running, servers
 
 pytestmark = pytest.mark.waits
 SESSION_S = 3.0
@@ -37,19 +37,6 @@ def table(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) ->
     name = f"{database(mariadb)}.t"
     execute(mariadb, f"CREATE TABLE {name} (id INT PRIMARY KEY, body LONGTEXT)")
     return name
-
-
-def find_running(processes: list[ServerProcess], zookeeper: ZooKeeper, destination: str) -> ServerProcess:
-    lookup, owners = RunningLookup(zookeeper.hosts, idle_s=0.1), list[ServerProcess]()
-
-    def is_found() -> bool:
-        with suppress(NotRunningError):
-            url = lookup.find(destination).flight_url
-            owners.extend(process for process in processes if url == f"grpc://{process.flight_address}")
-        return bool(owners)
-
-    assert poll_until(is_found, 60)
-    return owners[0]
 
 
 class Reading:
@@ -148,7 +135,7 @@ def test_streams_and_parts_of_the_log_continue_at_the_next_server(
             ticket = json.dumps(whole).encode()
             parts = [client.read_part(ticket) for client in clients]
             events = [_positions(next(part)) for part in parts]
-            find_running(processes, zookeeper, destination).kill()
+            find_running(processes, zookeeper.hosts, destination).kill()
             read = rows.least
             for part, part_events in zip(parts, events, strict=True):
                 part_events += [event for block in part for event in _positions(block)]
@@ -177,11 +164,11 @@ def test_a_server_that_hangs_is_left_when_another_one_runs_it(
         Reading(mariadb, table, [there]) as rows,
     ):
         rows.wait_for(50)
-        old = find_running(processes, zookeeper, destination)
+        old = find_running(processes, zookeeper.hosts, destination)
         old.send(signal.SIGSTOP)
         assert there.status()["state"]
         rows.wait_for(rows.written + 50)
-        assert find_running(processes, zookeeper, destination) is not old
+        assert find_running(processes, zookeeper.hosts, destination) is not old
 
 
 @pytest.mark.timeout(120)

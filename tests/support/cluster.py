@@ -16,7 +16,8 @@ from typing import Any
 import yaml
 
 from penstock.client.canal import CanalConnector
-from penstock.errors import PenstockError
+from penstock.coordinate import RunningLookup
+from penstock.errors import NotRunningError, PenstockError
 from penstock.testing import DatabaseServer, free_port, poll_until
 
 SESSION_S = 6.0
@@ -115,6 +116,20 @@ def servers(
             with suppress(ProcessLookupError):
                 process.send(signal.SIGCONT)
             process.kill()
+
+
+def find_running(processes: list[ServerProcess], zookeeper: str, destination: str) -> ServerProcess:
+    """Return the server that ZooKeeper names for a destination."""
+    lookup, owners = RunningLookup(zookeeper, idle_s=0.1), list[ServerProcess]()
+
+    def is_found() -> bool:
+        with suppress(NotRunningError):
+            url = lookup.find(destination).flight_url
+            owners.extend(process for process in processes if url == f"grpc://{process.flight_address}")
+        return bool(owners)
+
+    assert poll_until(is_found, 60)
+    return owners[0]
 
 
 @dataclass

@@ -41,10 +41,13 @@ class MicroBatches:
 
     query = MicroBatches(server.address, mirror.apply, table="shop.product", startingPosition="snapshot")
     query.run_batch()
+
+    With the option `zookeeper` the address is not used.
     """
 
     def __init__(self, address: str, target: Target, **options: str) -> None:
-        self._options, self._target = {"server": address, **options}, target
+        origin = {} if "zookeeper" in options else {"server": address}
+        self._options, self._target = origin | options, target
         self._number = -1
         self._start: str | None = None  # of the last batch
         self._end: str | None = None
