@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from penstock.client.flight import BatchEnd, FlightClient
 from penstock.model import TableName
 from penstock.testing import DatabaseServer, poll_until
 from tests.support.busy_table import busy_table
@@ -23,16 +25,27 @@ from tests.support.strict_mirror import StrictMirror
 
 MIB = 1 << 20
 FAR_BYTES = 16 * MIB  # of other tables: one batch without rows brings the checkpoint forward then
-CPU_OF_A_CORE = 0.25  # the query has about 0.06: it looks at what others write up to 50 times a second
+CPU_OF_A_CORE = 0.25  # together with the thread that writes it is about 0.03
+POLL_S = 0.5
 
 
 @pytest.mark.parametrize("log_bytes", short_and_long(20 * MIB, 400 * MIB))
 def test_a_query_of_an_idle_table_makes_no_batches_while_others_write(
-    mariadb: DatabaseServer, database: Callable[[DatabaseServer], str], tmp_path: Path, log_bytes: int
+    mariadb: DatabaseServer,
+    database: Callable[[DatabaseServer], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    log_bytes: int,
 ) -> None:
     schema = database(mariadb)
     execute(mariadb, f"CREATE TABLE {schema}.idle (id INT PRIMARY KEY)")
-    rows = list[int]()
+    rows, calls, plan_batch = list[int](), list[int](), FlightClient.plan_batch
+
+    def count_call(client: FlightClient, *arguments: Any, **options: Any) -> BatchEnd:
+        calls.append(1)
+        return plan_batch(client, *arguments, **options)
+
+    monkeypatch.setattr(FlightClient, "plan_batch", count_call)
 
     def collect(batch: pa.Table, _: int) -> None:
         rows.append(batch.num_rows)
@@ -40,7 +53,9 @@ def test_a_query_of_an_idle_table_makes_no_batches_while_others_write(
     with serve_process(tmp_path, mariadb) as server:
         server.start()
         start = end_of(mariadb)
-        query = MicroBatches(server.url, collect, table=f"{schema}.idle", startingPosition=str(start))
+        query = MicroBatches(
+            server.url, collect, table=f"{schema}.idle", startingPosition=str(start), pollMs=str(int(POLL_S * 1000))
+        )
         query.run_batch()  # the connection is open now
         with busy_table(mariadb, f"{schema}.busy", pause_s=0.02) as busy:
             began_s, cpu_s = time.monotonic(), time.process_time()
@@ -50,6 +65,7 @@ def test_a_query_of_an_idle_table_makes_no_batches_while_others_write(
         most = 1 + busy.written_bytes // FAR_BYTES + (end_of(mariadb).file_number - start.file_number)
         assert len(rows) <= most, "what others write makes batches"
         assert set(rows) <= {0}
+        assert len(calls) < 20 + 4 * taken_s / POLL_S, "the server is asked again and again while others write"
         assert cpu_s < CPU_OF_A_CORE * taken_s, f"{cpu_s:.2f} s of CPU in {taken_s:.2f} s, for {log_bytes / MIB} MiB"
         execute(mariadb, f"INSERT INTO {schema}.idle VALUES (1)")
         query.run_until(lambda: sum(rows) == 1)

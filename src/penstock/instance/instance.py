@@ -182,10 +182,13 @@ class Instance:
         """Return where a batch from `start` should end; `start` itself when nothing was captured in time."""
         return self.plan_batch(start, BatchLimit(max_bytes), timeout_s).end
 
-    def plan_batch(self, start: Position, limit: BatchLimit, timeout_s: float, reader: str = "") -> BatchPlan:
+    def plan_batch(
+        self, start: Position, limit: BatchLimit, timeout_s: float, reader: str = "", *, skip_bytes: int = 0
+    ) -> BatchPlan:
         """Return the plan of a batch from `start`, by bytes and rows; it ends at `start` when nothing was captured in
-        time. The store keeps what `reader` has not acked."""
-        return self._ranges.plan_batch(start, limit, timeout_s, reader)
+        time. Over ranges without rows it looks further in that time, until they have more than `skip_bytes`. The store
+        keeps what `reader` has not acked."""
+        return self._ranges.plan_batch(start, limit, timeout_s, reader, skip_bytes=skip_bytes)
 
     def split_range(self, start: Position, end: Position) -> list[tuple[Position, Position]]:
         """Split a range of the log at transaction boundaries into parts that can be read in parallel, and

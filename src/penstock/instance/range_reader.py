@@ -5,6 +5,7 @@ the same `_seq`. What a reader acks is a hint that the store may free it, never 
 """
 
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ Range = tuple[Position, Position]
 
 _READERS = "readers"  # the client of the store for readers by position that do not say who they are
 _FORGET_READERS_AFTER_S = 600.0  # a query that is restarted within that time finds what it had planned in the store
+_PAUSE_S = 0.02  # between two looks at what others write
 _EVICT_READERS_AFTER_S = 60.0  # capture waits this long for readers that do not come back
 
 
@@ -48,9 +50,23 @@ class RangeReader:
     source_log: SourceLog
     plans: RecentPlans
 
-    def plan_batch(self, start: Position, limit: BatchLimit, timeout_s: float, reader: str = "") -> BatchPlan:
+    def plan_batch(
+        self, start: Position, limit: BatchLimit, timeout_s: float, reader: str = "", *, skip_bytes: int = 0
+    ) -> BatchPlan:
         """Return the plan of a batch from `start`, by bytes and rows; it ends at `start` when nothing was captured in
-        time.
+        time. Over ranges without rows it looks further in that time, until they have more than `skip_bytes`."""
+        deadline, begin = time.monotonic() + timeout_s, start
+        while True:
+            plan = self._plan_next(begin, limit, max(0.0, deadline - time.monotonic()), reader)
+            is_far = plan.end.file != start.file or plan.end.offset - start.offset > skip_bytes
+            is_over = plan.end <= begin or time.monotonic() + _PAUSE_S > deadline
+            if plan.has_rows or is_far or is_over or self.store.is_full:
+                return plan
+            begin = plan.end
+            time.sleep(_PAUSE_S)
+
+    def _plan_next(self, start: Position, limit: BatchLimit, timeout_s: float, reader: str) -> BatchPlan:
+        """Return the plan of a batch from `start`; it ends at `start` when nothing was captured in time.
 
         What the store does not have any more is measured in the source's own log, as much of it as one call may read.
         The store keeps what `reader` has not acked.

@@ -114,10 +114,11 @@ class ChangeLog:
         """Return where a batch from `start` should end; `start` itself when nothing came in time."""
         return self.plan_batch(start, wait_ms, start).position
 
-    def plan_batch(self, start: Position, wait_ms: int, acked: Position) -> BatchEnd:
+    def plan_batch(self, start: Position, wait_ms: int, acked: Position, skip_bytes: int = 0) -> BatchEnd:
         """Return where a batch from `start` should end, and whether it may have rows for the query; it ends at `start`
-        when nothing came in time. The server may free what lies before `acked`."""
-        limit = {**self._options.limit, "reader": self._reader}
+        when nothing came in time. The server looks further in that time, until it has skipped `skip_bytes` of other
+        tables. It may free what lies before `acked`."""
+        limit = {**self._options.limit, "reader": self._reader, "skip_bytes": skip_bytes}
         return self.client.plan_batch(start, self._options.max_bytes, wait_ms, acked, **limit)
 
     def end_before(self, start: Position, last: Position) -> Position:

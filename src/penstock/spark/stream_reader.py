@@ -194,7 +194,8 @@ class BatchPlanner:
         begin = self._scanned[1] if self._scanned is not None and self._scanned[0] == start else start
         while True:
             wait_ms = max(0, int((deadline - time.monotonic()) * 1000))
-            plan = self.log.plan_batch(begin, wait_ms, start)
+            skip_bytes = max(0, self._far_bytes - (begin.offset - start.offset))  # both are in one file: see _is_far
+            plan = self.log.plan_batch(begin, wait_ms, start, skip_bytes)
             end = plan.position
             if end == begin and not plan.is_store_full:
                 return start
@@ -208,7 +209,12 @@ class BatchPlanner:
 
     def _is_far(self, start: Position, end: Position) -> bool:
         """Return whether a range without rows for the query is so large that it is worth a batch."""
-        return end.file != start.file or end.offset - start.offset > min(self._options.max_bytes, _FAR_BYTES)
+        return end.file != start.file or end.offset - start.offset > self._far_bytes
+
+    @property
+    def _far_bytes(self) -> int:
+        """Return how many bytes of other tables' log make a batch without rows."""
+        return min(self._options.max_bytes, _FAR_BYTES)
 
     def stop_at_present_end(self) -> None:
         """Let no batch go past the end that the source's log has now, captured or not."""

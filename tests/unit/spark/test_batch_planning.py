@@ -24,9 +24,11 @@ class _ScriptedLog:
     def __init__(self, *plans: BatchEnd) -> None:
         self._plans = list(plans)
         self.asked: list[tuple[int, int]] = []  # where a plan begins, and before what all is done
+        self.skipped: list[int] = []  # how many bytes of other tables the server may look through for each plan
 
-    def plan_batch(self, start: Position, _: int, acked: Position) -> BatchEnd:
+    def plan_batch(self, start: Position, _: int, acked: Position, skip_bytes: int) -> BatchEnd:
         self.asked.append((start.offset, acked.offset))
+        self.skipped.append(skip_bytes)
         return self._plans.pop(0) if self._plans else BatchEnd(start, has_rows=False)
 
     def offset_of(self, position: Position) -> dict[str, Any]:
@@ -51,6 +53,7 @@ def test_nothing_of_a_batch_is_acked_while_it_is_planned_over_changes_of_other_t
     planner = planner_over(log)
     assert planner.next(_START.to_json()) == at(4000).to_json()
     assert log.asked == [(1000, 1000), (2000, 1000), (3000, 1000)]
+    assert log.skipped == [16 * _MIB, 16 * _MIB - 1000, 16 * _MIB - 2000], "counted from where the batch begins"
     planner.next(at(4000).to_json())
     assert log.asked[-1] == (4000, 4000), "Spark has committed the batch when it plans the next one"
 

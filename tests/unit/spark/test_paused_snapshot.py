@@ -45,7 +45,7 @@ class _PausedLog:
     def bytes_behind(self, _: Position) -> int:
         return 0
 
-    def plan_batch(self, start: Position, _: int, __: Position) -> BatchEnd:
+    def plan_batch(self, start: Position, *_: Any) -> BatchEnd:
         return BatchEnd(start, has_rows=False)
 
     def keep_cursor(self) -> None:

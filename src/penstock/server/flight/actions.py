@@ -80,7 +80,8 @@ def _plan_batch_end(instance: Instance, arguments: Arguments) -> Results:
     instance.ack(min(acked, start), reader)
     counts_statements = arguments.get("statements") is True
     limit = BatchLimit(max_bytes, max_rows, per_update, request.table_predicate, counts_statements)
-    plan = instance.plan_batch(start, limit, wait_ms / 1000, reader)
+    skip_bytes = read_number(arguments, "skip_bytes", 0)
+    plan = instance.plan_batch(start, limit, wait_ms / 1000, reader, skip_bytes=skip_bytes)
     yield _json({"end": plan.end.to_json(), "has_rows": plan.has_rows, "is_store_full": instance.store.is_full})
 
 
@@ -259,7 +260,7 @@ ACTIONS: dict[str, tuple[Callable[[Instance, Arguments], Results], str]] = {
     "rollback": (_roll_back_client, "{destination, client}: redeliver what was not acked"),
     "latest": (
         _plan_batch_end,
-        "{destination, start, acked, max_bytes, max_rows, tables, filter, statements, wait_ms, reader}: plan a batch",
+        "{destination, start, acked, max_bytes, max_rows, skip_bytes, tables, filter, wait_ms, reader}: plan a batch",
     ),
     "resolve": (
         _resolve_start,
