@@ -169,3 +169,77 @@ def test_dead_letters_go_with_the_rows_of_their_documents(mariadb: Any, tmp_path
         assert refused() == []
         assert follower.documents() == {}
     execute(mariadb, "DROP DATABASE cascades")
+
+
+DEPTH = 8
+CHAIN = (
+    "DROP DATABASE IF EXISTS chain",
+    "CREATE DATABASE chain DEFAULT CHARACTER SET utf8mb4",
+    "CREATE TABLE chain.t8 (id VARCHAR(20) PRIMARY KEY)",
+    *(
+        f"CREATE TABLE chain.t{number} (id VARCHAR(20) PRIMARY KEY, parent VARCHAR(20),"
+        f" FOREIGN KEY (parent) REFERENCES t{number + 1} (id) ON DELETE CASCADE)"
+        for number in range(DEPTH - 1, 0, -1)
+    ),
+    """CREATE TABLE chain.staff (id INT PRIMARY KEY, manager INT,
+       FOREIGN KEY (manager) REFERENCES staff (id) ON DELETE CASCADE)""",
+    """CREATE TABLE chain.task (id INT PRIMARY KEY, parent VARCHAR(20), staff INT,
+       FOREIGN KEY (parent) REFERENCES t1 (id) ON DELETE CASCADE,
+       FOREIGN KEY (staff) REFERENCES staff (id) ON DELETE CASCADE)""",
+    "INSERT INTO chain.t8 VALUES ('A'), ('B')",
+    # In other letters than the row that is referred to: equal to the server.
+    *(f"INSERT INTO chain.t{number} VALUES ('A', 'a'), ('B', 'b')" for number in range(DEPTH - 1, 0, -1)),
+    f"INSERT INTO chain.staff VALUES (0, NULL), {', '.join(f'({key}, {key - 1})' for key in range(1, 12))}",
+    "INSERT INTO chain.staff VALUES (20, NULL), (21, 20)",
+    "UPDATE chain.staff SET manager = 21 WHERE id = 20",  # a circle
+    "INSERT INTO chain.task VALUES (1, 'A', 21), (2, 'B', 11), (3, 'B', 20), (4, NULL, 0), (5, NULL, NULL)",
+)
+CHAIN_SPEC = DocumentSpec.model_validate(
+    {"index": "task", "root": {"table": "chain.task", "fields": ["parent", "staff"]}}
+)
+
+
+def test_chains_of_foreign_keys_are_followed_to_the_last_row(mariadb: Any, tmp_path: Path) -> None:
+    """Eight tables, then rows of one table that follow each other: the log has nothing but the delete of the first."""
+    execute(mariadb, *CHAIN)
+    with open_stream(mariadb, CHAIN_SPEC, tmp_path / "index") as follower:
+        assert set(follower.documents()) == {"1", "2", "3", "4", "5"}
+        execute(mariadb, "DELETE FROM chain.t8 WHERE id = 'A'")
+        follower.follow()
+        assert set(follower.documents()) == {"2", "3", "4", "5"}
+
+        execute(mariadb, "DELETE FROM chain.staff WHERE id = 21")  # and 20, which follows it and is followed by it
+        follower.follow()
+        assert set(follower.documents()) == {"2", "4", "5"}
+
+        # Task 2 leads to C by a row in the middle from now on.
+        execute(
+            mariadb,
+            "INSERT INTO chain.t8 VALUES ('C')",
+            "INSERT INTO chain.t7 VALUES ('C', 'C')",
+            "UPDATE chain.t6 SET parent = 'C' WHERE id = 'B'",
+        )
+        follower.follow()
+        execute(mariadb, "DELETE FROM chain.t8 WHERE id = 'B'")
+        follower.follow()
+        assert set(follower.documents()) == {"2", "4", "5"}
+        execute(mariadb, "DELETE FROM chain.staff WHERE id = 0")  # ten rows of the same table between them
+        follower.follow()
+        assert set(follower.documents()) == {"5"}
+    execute(mariadb, "DROP DATABASE chain")
+
+
+def test_the_end_of_a_chain_that_was_moved_is_followed(mariadb: Any, tmp_path: Path) -> None:
+    execute(mariadb, *CHAIN)
+    with open_stream(mariadb, CHAIN_SPEC, tmp_path / "index") as follower:
+        execute(
+            mariadb,
+            "INSERT INTO chain.t8 VALUES ('C')",
+            "INSERT INTO chain.t7 VALUES ('C', 'C')",
+            "UPDATE chain.t6 SET parent = 'C' WHERE id = 'B'",
+        )
+        follower.follow()
+        execute(mariadb, "DELETE FROM chain.t8 WHERE id = 'C'")
+        follower.follow()
+        assert set(follower.documents()) == {"1", "4", "5"}
+    execute(mariadb, "DROP DATABASE chain")

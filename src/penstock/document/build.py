@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from penstock.document.document_id import document_id, routing_text
 from penstock.document.graph import REFERENCES_FIELD, DocumentField, DocumentGraph, DocumentNode
 from penstock.document.impossible_dates import find_impossible_dates
+from penstock.document.parent_rows import ParentRowReader
 from penstock.document.queries import NodeQueries
 from penstock.document.references import reference_text
 from penstock.document.rows import DocumentRows
@@ -93,6 +94,7 @@ class DocumentBuilder:
         self.missing = missing
         spec = graph.spec.transform
         self._transform = None if spec is None else DocumentTransform(spec.python)
+        self._parents = ParentRowReader(graph, rows)
 
     def build_documents(self, keys: Sequence[Key]) -> BuiltDocuments:
         """Return the documents of those keys whose root row exists and is searchable; the others are to be deleted."""
@@ -154,19 +156,29 @@ class DocumentBuilder:
                 continue
             line.append(_write_field(part, _one_array(rows, at)).pick_rows(every))
             at += 1
-        references = _read_references(NodeQueries(self.graph, node), rows, at) if self.graph.references else None
+        references = self._find_references(node, rows, first, at) if self.graph.references else None
         for child in node.children:
             joined, below = self._write_joined(child, rows, first)
             if references is not None and below is not None:
                 references = [(*own, *joined_names) for own, joined_names in zip(references, below, strict=True)]
-            if not child.is_hidden:
-                line.append(f"{',' if line else '{'}{json.dumps(child.path[-1], ensure_ascii=False)}:")
-                line.append(joined.pick_rows(every))
+            line.append(f"{',' if line else '{'}{json.dumps(child.path[-1], ensure_ascii=False)}:")
+            line.append(joined.pick_rows(every))
         if references is not None and node.parent is None:
             lists = [json.dumps(sorted(set(names)), ensure_ascii=False) for names in references]
             line.append(f'{"," if line else "{"}"{REFERENCES_FIELD}":')
             line.append(FormattedColumn(pa.array(lists, pa.large_string())).pick_rows(every))
         return _WrittenRows(write_lines([*line, "}" if line else "{}"], count), references)
+
+    def _find_references(self, node: DocumentNode, rows: pa.Table, first: int, at: int) -> list[References]:
+        """Return what each row of a node refers to, and what its parents refer to. The node's own key begins at the
+        column `first`, the columns of its references at `at`."""
+        references = _read_references(NodeQueries(self.graph, node), rows, at)
+        if not any(reference.node is node and reference.leads_on for reference in self.graph.references):
+            return references
+        width = len(node.key)
+        keys = read_keys(rows.select(list(range(first, first + width))), width)
+        names = self._parents.find_names(node, keys)
+        return [(*own, *names.get(key, ())) for own, key in zip(references, keys, strict=True)]
 
     def _write_joined(
         self, child: DocumentNode, rows: pa.Table, first: int

@@ -70,7 +70,7 @@ class ChangeReader:
         self._used = graph.used_columns
         self._has_conditions_on_references = graph.has_conditions_on_references
         self._parents: dict[TableName, set[tuple[Column, ...]]] = {}
-        for reference in graph.references:
+        for reference in (*graph.references, *graph.parent_references):
             self._parents.setdefault(reference.parent.name, set()).add(reference.parent_columns)
 
     @property

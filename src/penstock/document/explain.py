@@ -3,12 +3,20 @@
 Everything here is plain data, for a text, for JSON, and for a picture.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.document.graph import REFERENCES_FIELD, ColumnPair, DocumentGraph, DocumentNode, RowReference
+from penstock.document.graph import (
+    REFERENCES_FIELD,
+    ColumnPair,
+    DocumentGraph,
+    DocumentNode,
+    ParentReference,
+    RowReference,
+)
 from penstock.document.image_rules import find_read_back_reasons
+from penstock.document.parent_rows import ParentQueries, find_parent_queries
 from penstock.document.queries import NodeQueries, RootLookup, find_lookups
 from penstock.document.query_plan import PlanStep, QueryExplainer, any_value
 from penstock.document.sql_columns import find_columns
@@ -105,13 +113,13 @@ def explain_graph(
     reasons = find_read_back_reasons(graph)
     return IndexReport(
         graph.spec.index,
-        tuple(_report_node(graph, node) for node in graph.nodes),
+        tuple(_report_nodes(graph)),
         graph.condition,
         _report_transform(graph),
         tuple(_report_touches(graph, explainer)),
         "database" if reasons else "log",
         tuple(reasons),
-        tuple(_report_build(graph, node, explainer) for node in graph.nodes),
+        tuple(_report_reads(graph, explainer)),
         tuple(missing_indexes),
         tuple(_report_key(graph, key) for key in keys),
         build_creation_body(graph.field_kinds, graph.layout),
@@ -128,9 +136,25 @@ def _report_transform(graph: DocumentGraph) -> TransformReport | None:
     )
 
 
+def _report_nodes(graph: DocumentGraph) -> Iterator[NodeReport]:
+    """Yield all tables of the document, each after the one that leads to it."""
+    for node in graph.nodes:
+        yield _report_node(graph, node)
+        for path, queries in _walk_parents(graph, node):
+            yield _report_parent(path, queries)
+
+
+def _report_reads(graph: DocumentGraph, explainer: QueryExplainer) -> Iterator[QueryReport]:
+    """Yield the SELECTs that build documents."""
+    for node in graph.nodes:
+        yield _report_build(graph, node, explainer)
+        for path, queries in _walk_parents(graph, node):
+            yield _report_parent_read(path, queries, explainer)
+
+
 def _report_node(graph: DocumentGraph, node: DocumentNode) -> NodeReport:
     """Return one table of the document."""
-    join = "root" if node is graph.root else "parent" if node.is_hidden else "many" if node.is_many else "one"
+    join = "root" if node is graph.root else "many" if node.is_many else "one"
     link = node.link
     order = [f"{part.column.name}{' descending' if part.is_descending else ''}" for part in node.order]
     return NodeReport(
@@ -146,6 +170,38 @@ def _report_node(graph: DocumentGraph, node: DocumentNode) -> NodeReport:
         tuple(order),
         node.limit,
     )
+
+
+def _walk_parents(graph: DocumentGraph, node: DocumentNode) -> Iterator[tuple[tuple[str, ...], ParentQueries]]:
+    """Yield the parents of a node that are read for their foreign keys only, each with the path that leads to it and
+    before its own parents. Each foreign key is followed once: they may lead in circles."""
+    pending = [(node.path, queries) for queries in reversed(find_parent_queries(graph, node))]
+    seen = set[tuple[TableName, tuple[Column, ...]]]()
+    while pending:
+        path, queries = pending.pop()
+        step = queries.table.name, queries.reference.columns
+        if step in seen:
+            continue
+        seen.add(step)
+        path = (*path, f"parent {queries.parent.name}")
+        yield path, queries
+        pending += [(path, following) for following in reversed(list(queries.follow_parents()))]
+
+
+def _report_parent(path: tuple[str, ...], queries: ParentQueries) -> NodeReport:
+    """Return a table that is read for its foreign keys only."""
+    reference = queries.reference
+    pairs = (ColumnPair(upper, lower) for upper, lower in zip(reference.columns, reference.parent_columns, strict=True))
+    return NodeReport(
+        path, str(queries.parent.name), "parent", _describe_pairs(list(pairs)), "", (), (), (), "", (), None
+    )
+
+
+def _report_parent_read(path: tuple[str, ...], queries: ParentQueries, explainer: QueryExplainer) -> QueryReport:
+    """Return the SELECT that reads rows for their foreign keys only."""
+    key, example = _find_example(explainer, queries.table.name, queries.key)
+    sql = queries.select([key]).sql
+    return QueryReport(f"read {'.'.join(path)}", sql, example, explainer.explain(sql))
 
 
 def _describe_pairs(pairs: Sequence[ColumnPair]) -> tuple[str, ...]:
@@ -172,7 +228,8 @@ def _report_touches(graph: DocumentGraph, explainer: QueryExplainer) -> list[Tou
         name = f"{node.name}, link table" if is_link else node.name
         query = None if lookup.names_roots else _report_lookup(lookup, explainer)
         touches.append(TouchReport(str(lookup.table), name, uses, _describe_documents(lookup), query))
-    touches += [_report_reference(reference) for reference in graph.references]
+    touches += [_report_reference(part, part.node.name) for part in graph.references]
+    touches += [_report_reference(part, str(part.table.name)) for part in graph.parent_references]
     return touches
 
 
@@ -197,11 +254,11 @@ def _describe_documents(lookup: RootLookup) -> str:
     return f"all whose `{lookup.node.name}` is joined by {columns} of the row"
 
 
-def _report_reference(reference: RowReference) -> TouchReport:
+def _report_reference(reference: RowReference | ParentReference, child: str) -> TouchReport:
     """Return what a row touches that others follow by a foreign key."""
     columns = {column.name: ("foreign key",) for column in reference.parent_columns}
     documents = f"all that name the row in `{REFERENCES_FIELD}`, when it is deleted or its key changes"
-    return TouchReport(str(reference.parent.name), f"parent of {reference.node.name}", columns, documents, None)
+    return TouchReport(str(reference.parent.name), f"parent of {child}", columns, documents, None)
 
 
 def find_uses(graph: DocumentGraph, node: DocumentNode) -> dict[str, tuple[str, ...]]:
@@ -239,7 +296,7 @@ def _report_key(graph: DocumentGraph, key: CascadingKey) -> ForeignKeyReport:
         reference.parent.name == key.parent
         and (reference.node.table.name == key.table or _has_link(reference.node, key.table))
         for reference in graph.references
-    )
+    ) or any(part.parent.name == key.parent and part.table.name == key.table for part in graph.parent_references)
     followed = f"documents name the row of {key.parent} in `{REFERENCES_FIELD}`, and are found by it"
     if not is_referenced:
         followed = f"a change of the row of {key.parent} leads to its documents by the join"

@@ -70,7 +70,6 @@ class DocumentNode:
     filter: str = ""
     order: tuple[SortColumn, ...] = ()
     limit: int | None = None
-    is_hidden: bool = False  # read for its references only
     children: "list[DocumentNode]" = field(default_factory=list["DocumentNode"])
 
     @property
@@ -105,6 +104,18 @@ class RowReference:
     columns: tuple[Column, ...]  # of the node's table
     parent: TableSchema
     parent_columns: tuple[Column, ...]  # that have the same values
+    leads_on: bool = False  # the parent row follows others in its turn, which documents name as well
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParentReference:
+    """A foreign key that cascades from a parent of documents' rows to a parent of its own. A document names the rows
+    that it reaches by such keys, however many tables away."""
+
+    table: TableSchema
+    columns: tuple[Column, ...]
+    parent: TableSchema
+    parent_columns: tuple[Column, ...]  # that have the same values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,6 +130,7 @@ class DocumentGraph:
     condition: str  # of root rows that are searchable; empty: all are
     routing: Column | None
     references: tuple[RowReference, ...] = ()
+    parent_references: tuple[ParentReference, ...] = ()  # of all tables that the references above lead on to
     unique_keys: Mapping[TableName, Sequence[Sequence[str]]] = field(
         default_factory=dict[TableName, Sequence[Sequence[str]]]
     )  # of its tables, when they were read last
@@ -135,7 +147,7 @@ class DocumentGraph:
     def tables(self) -> dict[TableName, TableSchema]:
         """Return all tables, link tables among them."""
         tables = {node.table.name: node.table for node in self.nodes}
-        tables |= {reference.parent.name: reference.parent for reference in self.references}
+        tables |= {part.parent.name: part.parent for part in (*self.references, *self.parent_references)}
         return tables | {node.link.table.name: node.link.table for node in self.nodes if node.link}
 
     @property
@@ -151,11 +163,10 @@ class DocumentGraph:
             if node.link is not None:
                 names = {pair.lower.name for pair in node.link.upper} | {pair.upper.name for pair in node.link.lower}
                 used[node.link.table.name] = used.get(node.link.table.name, frozenset()) | names
-        for reference in self.references:
-            for name, columns in (
-                (reference.parent.name, reference.parent_columns),
-                (reference.node.table.name, reference.columns),
-            ):
+        followed = [(part.node.table, part) for part in self.references]
+        followed += [(part.table, part) for part in self.parent_references]
+        for table, part in followed:
+            for name, columns in ((part.parent.name, part.parent_columns), (table.name, part.columns)):
                 used[name] = used.get(name, frozenset()) | {column.name for column in columns}
         # A generated column is not in every image, and changes with columns that only the server knows.
         for name, names in used.items():
@@ -187,10 +198,12 @@ class DocumentGraph:
 
     @property
     def reference_names(self) -> frozenset[str]:
-        """Return which columns of which nodes refer to which tables by foreign keys that cascade."""
+        """Return which columns of which nodes, and of their parents, refer to which tables by foreign keys that
+        cascade."""
+        named = [(part.node.name, part) for part in self.references]
+        named += [(f"parent {part.table.name}", part) for part in self.parent_references]
         return frozenset(
-            f"{part.node.name}({','.join(column.name for column in part.columns)})->{part.parent.name}"
-            for part in self.references
+            f"{name}({','.join(column.name for column in part.columns)})->{part.parent.name}" for name, part in named
         )
 
     @property

@@ -39,7 +39,7 @@ def find_read_back_reasons(graph: DocumentGraph) -> list[str]:
 
 def _find_other_rows(graph: DocumentGraph) -> Iterator[str]:
     """Yield the reasons that are about other rows than the document's own."""
-    if any(not node.is_hidden for node in graph.root.children):
+    if graph.root.children:
         yield "it has joins"
     if graph.references:
         yield "a foreign key that cascades changes rows that the log does not have"

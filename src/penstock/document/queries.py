@@ -14,9 +14,16 @@ A changed row leads to roots bottom up: from the values by which it is joined, t
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.document.graph import ColumnPair, DocumentField, DocumentGraph, DocumentNode, RowReference
+from penstock.document.graph import (
+    ColumnPair,
+    DocumentField,
+    DocumentGraph,
+    DocumentNode,
+    ParentReference,
+    RowReference,
+)
 from penstock.document.sql_text import Key, condition_in, order_literal, quote_table, quote_text
-from penstock.model import Column, TableName, WireType
+from penstock.model import Column, TableName, TableSchema, WireType
 from penstock.search.index import FieldKind
 from penstock.snapshot.key_column import quote_name
 from penstock.snapshot.source_rows import SelectQuery
@@ -133,6 +140,25 @@ class NodeQueries:
         if part.column is not None:
             return _read(part.column, alias)
         return _as_text(part) if self.node.parent is None else f"{alias}.{quote_name(f'field {part.name}')}"
+
+
+def select_parents(
+    table: TableSchema,
+    key: Sequence[Column],
+    reference: RowReference | ParentReference,
+    read: Sequence[Column],
+    keys: Sequence[Key],
+) -> SelectQuery:
+    """Return the SELECT of the parents of some rows of a table by a foreign key: the key of each row, then the columns
+    to read of its parent."""
+    pairs = [ColumnPair(upper, lower) for upper, lower in zip(reference.columns, reference.parent_columns, strict=True)]
+    chosen = [_read(column, "p") for column in key] + [_read(column, "c") for column in read]
+    source = f"{quote_table(table.name)} AS p JOIN {quote_table(reference.parent.name)} AS c"
+    where = condition_in([f"p.{quote_name(column.name)}" for column in key], keys)
+    return SelectQuery(
+        f"SELECT STRAIGHT_JOIN {', '.join(chosen)} FROM {source} ON {_equal('p', 'c', pairs)} WHERE {where}",
+        tuple(map(_as_read, (*key, *read))),
+    )
 
 
 def _after(columns: Sequence[Column], key: Key) -> str:

@@ -1,23 +1,23 @@
 """Follows foreign keys that cascade: the server changes their rows without writing them to its log.
 
-A document whose rows depend on a parent row in this way names that row in a field of its own. When the parent row is
-deleted, or its key changes, the index says which documents name it. Nothing of this is needed where a table is joined
-below its parent: there the change of the parent leads to the document by itself.
+A document whose rows depend on a parent row in this way names that row in a field of its own, and the parents of that
+row, to the last of them (`parent_rows`). When such a row is deleted, or its key changes, the index says which documents
+name it. Nothing of this is needed where a table is joined below its parent: there the change of the parent leads to the
+document by itself.
 """
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from penstock.document.document_id import document_id
-from penstock.document.graph import ColumnPair, DocumentGraph, DocumentNode, RowReference, Schemas
+from penstock.document.graph import ColumnPair, DocumentGraph, DocumentNode, ParentReference, RowReference, Schemas
 from penstock.document.sql_text import Key
 from penstock.errors import SchemaError
 from penstock.model import Column, TableName, TableSchema
 from penstock.schema.foreign_keys import CascadingKey
 
 CascadingKeys = Mapping[TableName, Sequence[CascadingKey]]
-_MOST_DEPTH = 5
 
 
 def reference_text(table: TableName, key: Key) -> str:
@@ -34,51 +34,68 @@ def _fold(text: str) -> str:
 
 
 def with_references(graph: DocumentGraph, keys: CascadingKeys, schemas: Schemas) -> DocumentGraph:
-    """Return a graph with the references of its rows; nodes that are read for them only are added to it."""
-    references: list[RowReference] = []
-    for node in graph.nodes:
-        _add_references(graph, node, keys, schemas, references, 0)
-    return replace(graph, references=tuple(references))
+    """Return a graph with the references of its rows, and those of the parents that they lead on to."""
+    references = [reference for node in graph.nodes for reference in _find_references(graph, node, keys, schemas)]
+    reached = [reference.parent.name for reference in references if reference.leads_on]
+    parents = tuple(_find_parent_references(reached, keys, schemas))
+    return replace(graph, references=tuple(references), parent_references=parents)
 
 
-def _add_references(
-    graph: DocumentGraph,
-    node: DocumentNode,
-    keys: CascadingKeys,
-    schemas: Schemas,
-    references: list[RowReference],
-    depth: int,
-) -> None:
-    """Add the references of the rows of one node, and of its link table."""
+def _find_references(
+    graph: DocumentGraph, node: DocumentNode, keys: CascadingKeys, schemas: Schemas
+) -> Iterator[RowReference]:
+    """Yield the references of the rows of one node, and of its link table."""
     if node.link is not None:
-        _add_link_references(graph, node, keys, references)
+        yield from _find_link_references(graph, node, keys)
     for key in keys.get(node.table.name, ()):
         if node.link is None and _is_joined_below(node, key):
             continue
         parent = schemas[key.parent]
         columns, above = _columns(node.table, key.columns), _columns(parent, key.parent_columns)
-        references.append(RowReference(node, columns, parent, above))
-        # Documents of rows that name each other by their ids lead to each other.
-        is_own = key.parent == graph.root.table.name == node.table.name and {*key.parent_columns} == {
-            column.name for column in graph.root.key
-        }
-        if keys.get(key.parent) and not is_own and depth < _MOST_DEPTH:
-            hidden = _add_hidden_node(node, parent, columns, above)
-            if hidden.is_hidden:  # else it is a join of the document, which is looked at by itself
-                _add_references(graph, hidden, keys, schemas, references, depth + 1)
+        leads_on = (
+            bool(keys.get(key.parent))
+            and not _is_document(graph, node, key)
+            and not _is_joined_above(node, parent, columns, above)
+        )
+        yield RowReference(node, columns, parent, above, leads_on)
 
 
-def _add_link_references(
-    graph: DocumentGraph, node: DocumentNode, keys: CascadingKeys, references: list[RowReference]
-) -> None:
-    """Add what the rows of a link table depend on: the joined row, which the document has."""
+def _find_parent_references(
+    reached: Sequence[TableName], keys: CascadingKeys, schemas: Schemas
+) -> Iterator[ParentReference]:
+    """Yield the cascading keys of these tables and of all that they lead to. Each table is looked at once: foreign keys
+    may lead in circles."""
+    pending = list(dict.fromkeys(reached))
+    seen = set(pending)
+    while pending:
+        name = pending.pop(0)
+        for key in keys.get(name, ()):
+            table, parent = schemas[name], schemas[key.parent]
+            yield ParentReference(table, _columns(table, key.columns), parent, _columns(parent, key.parent_columns))
+            if key.parent not in seen:
+                seen.add(key.parent)
+                pending.append(key.parent)
+
+
+def _is_document(graph: DocumentGraph, node: DocumentNode, key: CascadingKey) -> bool:
+    """Return whether the parent row of a key is the root row of a document that the index always has: then that
+    document leads on, because rows name each other by the ids of their documents."""
+    root = graph.root
+    if graph.condition or graph.spec.transform is not None:
+        return False  # the row may have no document
+    is_own = key.parent == root.table.name == node.table.name
+    return is_own and {*key.parent_columns} == {column.name for column in root.key}
+
+
+def _find_link_references(graph: DocumentGraph, node: DocumentNode, keys: CascadingKeys) -> Iterator[RowReference]:
+    """Yield what the rows of a link table depend on: the joined row, which the document has."""
     link = node.link
     if link is None or node.parent is None:
         return
     for key in keys.get(link.table.name, ()):
         if key.parent == node.table.name:
             columns = _columns(node.table, key.parent_columns)
-            references.append(RowReference(node, columns, node.table, columns))
+            yield RowReference(node, columns, node.table, columns)
         elif key.parent != node.parent.table.name:
             raise SchemaError(
                 f"document '{graph.spec.index}': the rows of the link table {link.table.name} follow those of"
@@ -95,20 +112,13 @@ def _is_joined_below(node: DocumentNode, key: CascadingKey) -> bool:
     return pairs == set(zip(key.parent_columns, key.columns, strict=True))
 
 
-def _add_hidden_node(
+def _is_joined_above(
     node: DocumentNode, parent: TableSchema, columns: Sequence[Column], above: Sequence[Column]
-) -> DocumentNode:
-    """Return the node that joins the parent table to a node; one that is read for references only is added if there is
-    none."""
+) -> bool:
+    """Return whether the document joins the parent rows of a node by the columns of a foreign key: then they are rows
+    of a node themselves, whose own references are found there."""
     pairs = tuple(ColumnPair(upper, lower) for upper, lower in zip(columns, above, strict=True))
-    for child in node.children:
-        if child.table.name == parent.name and child.on == pairs and not child.filter:
-            return child
-    hidden = DocumentNode(
-        (*node.path, f"parent {parent.name}"), parent, _columns(parent, parent.key), (), node, pairs, is_hidden=True
-    )
-    node.children.append(hidden)
-    return hidden
+    return any(child.table.name == parent.name and child.on == pairs and not child.filter for child in node.children)
 
 
 def _columns(table: TableSchema, names: Sequence[str]) -> tuple[Column, ...]:

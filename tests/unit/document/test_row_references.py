@@ -90,7 +90,17 @@ def test_a_parent_that_follows_another_is_read_for_its_reference_only() -> None:
         "root(customer_id)->shop.customer",
         "parent shop.customer(country_id)->shop.country",
     }
-    assert [node.is_hidden for node in graph.nodes] == [False, True]
+    assert [node.name for node in graph.nodes] == ["root"], "it gives no part of the document"
+    assert [reference.leads_on for reference in graph.references] == [True]
+    assert graph.used_columns[CUSTOMER] == {"id", "country_id"}
+    assert COUNTRY in graph.tables
+
+
+def test_a_parent_that_the_document_joins_leads_on_by_itself() -> None:
+    keys = follows(ORDERS, "customer_id", CUSTOMER), follows(CUSTOMER, "country_id", COUNTRY)
+    graph = referring(graph_of({"customer": CUSTOMER_JOIN}), *keys)
+    assert graph.reference_names == {"root(customer_id)->shop.customer", "customer(country_id)->shop.country"}
+    assert graph.parent_references == ()
 
 
 def images(*rows: dict[str, Any]) -> list[dict[str, Any]]:
@@ -199,6 +209,18 @@ def test_rows_of_one_table_that_follow_each_other_are_found_to_the_last() -> Non
     for key, parent in ((1, None), (2, 1), (3, 2), (4, 3), (5, None)):
         shop.rows.insert("orders", (key, f"N{key}", parent), columns="(id, number, parent_id)")
     shop.sync.load_all(5)
+    shop.rows.execute("DELETE FROM shop.orders WHERE id < 5")
+    shop.sync.apply_changes(batch(change(ORDERS, 10, before=order(1))))
+    shop.rows.close()
+    assert set(shop.index.documents) == {"5"}
+
+
+def test_rows_that_follow_each_other_are_found_where_one_between_them_is_no_document() -> None:
+    shop = MemorySync(referring(graph_of(where={"state": "open"}), follows(ORDERS, "parent_id", ORDERS)))
+    for key, state, parent in ((1, "open", None), (2, "draft", 1), (3, "draft", 2), (4, "open", 3), (5, "open", None)):
+        shop.rows.insert("orders", (key, f"N{key}", state, parent), columns="(id, number, state, parent_id)")
+    shop.sync.load_all(5)
+    assert set(shop.index.documents) == {"1", "4", "5"}
     shop.rows.execute("DELETE FROM shop.orders WHERE id < 5")
     shop.sync.apply_changes(batch(change(ORDERS, 10, before=order(1))))
     shop.rows.close()
