@@ -57,7 +57,10 @@ class SourceRows:
         try:
             if self.requirement is not None and self._reach is not None:
                 self._reach.require(self.requirement)
-            reading.open()
+            if isinstance(reading, ConsistentRead):
+                reading.open_current()
+            else:
+                reading.open()
             yield
             reading.close()
         except BaseException:

@@ -108,3 +108,34 @@ def test_a_position_is_exact_unless_an_xa_commit_was_started_meanwhile() -> None
 
     rising.query = query  # type: ignore[method-assign]
     assert _Read(rising)._open() == Watermark(END, later)
+
+
+class _RecordingServer(Server):
+    """A server that remembers its statements."""
+
+    def __init__(self, running: list[list[tuple[int, int]]], started: list[int]) -> None:
+        super().__init__(running, started)
+        self.statements: list[str] = []
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        self.statements.append(sql)
+        return super().query(sql)
+
+
+def test_a_view_without_a_position_waits_for_xa_commits_as_well() -> None:
+    server = _RecordingServer([[(7, 70)], [(7, 70)], []], [3])
+    _Read(server).open_current()
+    assert server.asked == 3
+    assert server.statements[-1].startswith("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+
+
+def test_a_view_without_a_position_asks_for_none() -> None:
+    plain, marked = (_RecordingServer([[]], [0]) for _ in range(2))
+    readings = _Read(plain), _Read(marked)
+    readings[0].open_current()
+    readings[1].open()
+    for server, reading in zip((plain, marked), readings, strict=True):
+        server.statements.clear()  # what was asked once
+        (reading.open_current if server is plain else reading.open)()
+    assert len(marked.statements) - len(plain.statements) == 5, plain.statements
+    assert sum("Binlog_snapshot" in sql for sql in plain.statements) == 1, "only whether the log's end is visible"
