@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from penstock.binlog.values.column import Family, kernel_family_of
 from penstock.document.document_id import routing_text
 from penstock.document.graph import DocumentGraph
 from penstock.document.queries import RootLookup, find_lookups
@@ -58,6 +59,42 @@ class TouchedKeys:
     unknown: int = 0  # the highest `_seq` of changes that may touch documents which nobody can name; 0: there are none
 
 
+class _KeyReader:
+    """Reads the values of some columns of one table from row images: what is the same for all images is found out
+    once."""
+
+    def __init__(self, table: TableName, columns: tuple[Column, ...]) -> None:
+        self._table, self._columns = table, columns
+        self.names = tuple(column.name for column in columns)
+        self._are_integers = all(kernel_family_of(column)[0] is Family.INTEGER for column in columns)
+
+    def read(self, image: Image) -> Key | None:
+        """Return the values; None when one of them is NULL. Raises SchemaError where the image lacks a column."""
+        if self._are_integers:  # which JSON has as they are
+            key = tuple([value for name in self.names if type(value := image.get(name)) is int])
+            if len(key) == len(self.names):
+                return key
+        return read_image_key(self._table, image, self._columns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _TableKeys:
+    """What is read from the images of one table."""
+
+    name: TableName
+    root: _KeyReader | None  # of the root table: the key of the document
+    routing: Column | None  # of the root table
+    lookups: list[tuple[int, _KeyReader]]
+    parents: list[_KeyReader]  # keys by which others follow a row
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return all columns that lead to documents by their own values."""
+        readers = [*([self.root] if self.root is not None else []), *(reader for _, reader in self.lookups)]
+        names = {name for reader in readers for name in reader.names}
+        return tuple(sorted(names | ({self.routing.name} if self.routing is not None else set[str]())))
+
+
 class ChangeReader:
     """Reads which keys of one document graph a batch of changes touches.
 
@@ -72,6 +109,24 @@ class ChangeReader:
         self._parents: dict[TableName, set[tuple[Column, ...]]] = {}
         for reference in (*graph.references, *graph.parent_references):
             self._parents.setdefault(reference.parent.name, set()).add(reference.parent_columns)
+        self._keys = {name: self._keys_of(name) for name in graph.tables}
+
+    def _keys_of(self, name: TableName) -> _TableKeys:
+        """Return what is read from the images of a table."""
+        root = self.graph.root
+        is_root = name == root.table.name
+        lookups = [
+            (number, _KeyReader(name, lookup.columns))
+            for number, lookup in enumerate(self.lookups)
+            if lookup.table == name
+        ]
+        return _TableKeys(
+            name,
+            _KeyReader(name, root.key) if is_root else None,
+            self.graph.routing if is_root else None,
+            lookups,
+            [_KeyReader(name, columns) for columns in self._parents.get(name, ())],
+        )
 
     @property
     def key_names(self) -> list[tuple[str, ...]]:
@@ -102,13 +157,16 @@ class ChangeReader:
 
     def _read_rows(self, table: TableSchema, rows: pa.Table, touched: TouchedKeys, *, skips_unfit: bool) -> None:
         """Add what the rows of one table touch."""
-        skipped, reason = 0, ""
+        skipped, reason, keys = 0, "", self._keys[table.name]
+        names = keys.names
         for before, after, is_whole, sequence in _read_images(rows):
             try:
-                for image in (before, after):
-                    if image is not None:
-                        self._read_image(table, image, sequence, touched)
-                self._read_parents(table, before, after, sequence, touched)
+                if before is not None:
+                    self._read_image(keys, before, sequence, touched)
+                if after is not None and (before is None or any(before.get(name) != after.get(name) for name in names)):
+                    self._read_image(keys, after, sequence, touched)  # else it leads to the same documents
+                if keys.parents:
+                    self._read_parents(keys, before, after, sequence, touched)
             except SchemaError as error:
                 if not skips_unfit:
                     raise
@@ -122,27 +180,23 @@ class ChangeReader:
                 *(self.graph.spec.index, table.name, skipped, reason),
             )
 
-    def _read_image(self, table: TableSchema, image: Image, sequence: int, touched: TouchedKeys) -> None:
+    def _read_image(self, keys: _TableKeys, image: Image, sequence: int, touched: TouchedKeys) -> None:
         """Add what one row image touches."""
-        root = self.graph.root
-        is_root = table.name == root.table.name
-        lookups = [(number, lookup) for number, lookup in enumerate(self.lookups) if lookup.table == table.name]
-        routing = self.graph.routing if is_root else None
-        if is_root:
-            key = read_image_key(table.name, image, root.key)
+        if keys.root is not None:
+            key = keys.root.read(image)
             if key is not None:
                 touched.roots[key] = max(touched.roots.get(key, 0), sequence)
-                if routing is not None:
-                    value = _read_value(table.name, image, routing)
+                if keys.routing is not None:
+                    value = _read_value(keys.name, image, keys.routing)
                     touched.routings.setdefault(key, set()).add(routing_text(value))
-        for number, lookup in lookups:
-            key = read_image_key(table.name, image, lookup.columns)
+        for number, reader in keys.lookups:
+            key = reader.read(image)
             if key is not None:
                 values = touched.lookups.setdefault(number, {})
                 values[key] = max(values.get(key, 0), sequence)
 
     def _read_parents(
-        self, table: TableSchema, before: Image | None, after: Image | None, sequence: int, touched: TouchedKeys
+        self, table: _TableKeys, before: Image | None, after: Image | None, sequence: int, touched: TouchedKeys
     ) -> None:
         """Add a row that others follow by foreign keys. Every change of it counts, not only a delete: rows below it may
         be gone by another cascade before they are looked up, and then only the index knows of them.
@@ -150,8 +204,8 @@ class ChangeReader:
         Where rows follow it to another key, or match a condition only without it, documents that do not name it change:
         which ones, nobody knows.
         """
-        for columns in self._parents.get(table.name, ()):
-            keys = [None if image is None else read_image_key(table.name, image, columns) for image in (before, after)]
+        for reader in table.parents:
+            keys = [None if image is None else reader.read(image) for image in (before, after)]
             for key in keys:
                 if key is not None:
                     text = reference_text(table.name, key)

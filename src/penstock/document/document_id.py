@@ -23,6 +23,8 @@ MAX_ID_BYTES = 512
 def document_id(key: Key) -> str:
     """Return the id of the document whose root row has this key."""
     if len(key) == 1:
+        if type(key[0]) is int:
+            return str(key[0])
         text = key_text(key[0])
         if not text:
             return "%"
