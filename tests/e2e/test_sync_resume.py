@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +12,10 @@ from penstock.config import InstanceSettings, ServerSettings
 from penstock.search.embedded import EmbeddedIndex
 from penstock.server import Server
 from tests.support.capture import execute, poll, source_of
+from tests.support.sync_process import PENSTOCK, SyncProcess
 
-PENSTOCK = Path(sys.executable).with_name("penstock")
+# Only a failure takes as long: on an idle machine each step is over in seconds, the start of Spark included.
+DEADLINE_S = 300
 SPEC = """
 index: t
 root:
@@ -36,7 +36,7 @@ def sizes(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.mariadb
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(6 * DEADLINE_S)
 def test_a_load_that_was_killed_begins_at_the_same_position_again(
     private_server: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -53,46 +53,48 @@ def test_a_load_that_was_killed_begins_at_the_same_position_again(
     flight.start()
     (tmp_path / "t.yml").write_text(SPEC)
     index, checkpoint = tmp_path / "index", tmp_path / "checkpoint"
-    command = [PENSTOCK, "sync", "t.yml", "--port", str(server.port), "--server", flight.address]
+    command = [PENSTOCK, "sync", tmp_path / "t.yml", "--port", str(server.port), "--server", flight.address]
     command += ["--index", str(index), "--checkpoint", str(checkpoint)]
     environment = {**os.environ, "PENSTOCK_PASSWORD": server.password}
 
-    def start() -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            command, cwd=tmp_path, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
-
-    with start() as first:
-        assert first.stdout is not None
-        assert any("loaded 2 documents" in line for line in first.stdout)
+    first = SyncProcess(command, environment)
+    try:
+        assert poll(lambda: first.has_said("loaded 2 documents") or first.has_ended, DEADLINE_S), first.lines
+    finally:
         first.kill()
+    assert first.has_said("loaded 2 documents"), first.lines
     assert sizes(index) == {"1": {"width": 10, "double": 20}, "2": {"width": 20, "double": 40}}
     # What happens while it is stopped is followed, also that a table is dropped.
     execute(server, "DELETE FROM d.t WHERE id = 2", "INSERT INTO d.t VALUES (3, 'three')", "DROP TABLE d.size")
-    with start() as second:
-        try:
-            assert poll(lambda: sizes(index) == {"1": None, "3": None} or second.poll() is not None, 150)
-            assert sizes(index) == {"1": None, "3": None}
-            execute(server, "CREATE TABLE d.size (id INT PRIMARY KEY, width INT)", "INSERT INTO d.size VALUES (3, 7)")
-            assert poll(lambda: sizes(index) == {"1": None, "3": {"width": 7, "double": 14}}, 60), sizes(index)
-            assert poll(lambda: any((checkpoint / "commits").glob("[0-9]*")), 60)
-        finally:
-            second.terminate()
-            output = second.communicate(timeout=60)[0]
-            print(output)  # for a failure
-    assert second.returncode == 0, output
+    second = SyncProcess(command, environment)
+
+    def is_seen(expected: dict[str, Any]) -> bool:
+        """Wait until documents have this of the joined table, or sync has ended; return whether they have it."""
+        poll(lambda: sizes(index) == expected or second.has_ended, DEADLINE_S)
+        return sizes(index) == expected
+
+    try:
+        assert is_seen({"1": None, "3": None}), (sizes(index), second.lines)
+        execute(server, "CREATE TABLE d.size (id INT PRIMARY KEY, width INT)", "INSERT INTO d.size VALUES (3, 7)")
+        assert is_seen({"1": None, "3": {"width": 7, "double": 14}}), (sizes(index), second.lines)
+        assert poll(lambda: any((checkpoint / "commits").glob("[0-9]*")), DEADLINE_S), second.lines
+    finally:
+        output = second.stop()
+    assert second.process.returncode == 0, output
     assert "warning: index 't': there is no table d.size any more" in output
 
     for gone, message in ((checkpoint, "no checkpoint says"), (index, "is not the one that")):
-        kept = gone.with_name("kept")
-        gone.rename(kept)
+        kept = gone.rename(gone.with_name("kept"))
         begin = checkpoint.with_name("checkpoint.begin.json")
         if gone is checkpoint:
             begin.rename(tmp_path / "begin.kept")
-        with start() as refused:
-            output = refused.communicate(timeout=60)[0]
-        assert refused.returncode == 1
-        assert message in output
+        refused = SyncProcess(command, environment)
+        try:
+            assert poll(lambda refused=refused: refused.has_ended, DEADLINE_S), refused.lines
+        finally:
+            refused.kill()
+        assert refused.process.returncode == 1, refused.lines
+        assert refused.has_said(message), refused.lines
         if gone is checkpoint:
             gone.rmdir()
             (tmp_path / "begin.kept").rename(begin)
