@@ -212,3 +212,33 @@ def test_what_documents_are_built_from_is_said_with_the_reasons(report: IndexRep
     plain = explain_spec(FakeCatalog(TABLES), tmp_path / "tag.yml")
     assert (plain.built_from, plain.read_back_reasons) == ("log", ())
     assert "What changed documents are built from\n  the rows in the log;" in "\n".join(write_report(plain))
+
+
+def test_parents_that_are_read_for_their_keys_are_shown_once_each(tmp_path: Path) -> None:
+    """Foreign keys lead from orders over a customer to a country, and from there to customers again."""
+    key = "CONSTRAINT `{0}` FOREIGN KEY (`{0}`) REFERENCES `{1}` (`id`) ON DELETE CASCADE\n"
+    tables = {
+        "shop.orders": FakeTable(
+            {"id": "int", "number": "text", "customer_id": "int"}, foreign_keys=key.format("customer_id", "customer")
+        ),
+        "shop.customer": FakeTable(
+            {"id": "int", "country_id": "int"}, foreign_keys=key.format("country_id", "country")
+        ),
+        "shop.country": FakeTable({"id": "int", "best_id": "int"}, foreign_keys=key.format("best_id", "customer")),
+    }
+    (tmp_path / "orders.yml").write_text("index: orders\nroot: {table: shop.orders, fields: [number]}\n")
+    report = explain_spec(FakeCatalog(tables), tmp_path / "orders.yml")
+    paths = [node.path for node in report.nodes]
+    assert paths == [
+        (),
+        ("parent shop.customer",),
+        ("parent shop.customer", "parent shop.country"),
+        ("parent shop.customer", "parent shop.country", "parent shop.customer"),
+    ]
+    assert {node.join for node in report.nodes[1:]} == {"parent"}
+    assert [query.purpose for query in report.queries][1:] == [f"read {'.'.join(path)}" for path in paths[1:]]
+    assert "`shop`.`customer` AS p JOIN `shop`.`country` AS c" in report.queries[2].sql
+    assert all("penstock_references" in reported.followed for reported in report.foreign_keys)
+    text = "\n".join(write_report(report))
+    assert text.count("not in the document, read for its foreign keys") == 3
+    assert "parent shop.country" in draw_report(report)
