@@ -30,7 +30,7 @@ root:
     maker: {table: d.maker, on: {maker_id: id}, fields: [name]}
     parts: {table: d.part, many: true, on: {id: product_id}, order: id, fields: [label]}
 """
-ROWS = 45_000
+ROWS = 25_000
 STEADY = [str(number) for number in range(1, 21)]  # products that always exist
 DIGITS = f"({' UNION '.join(f'SELECT {digit} AS n' for digit in range(10))})"
 

@@ -82,7 +82,7 @@ def differences(server: DatabaseServer, database: str, streams: Streams) -> dict
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("transactions", short_and_long(150, 3000))
+@pytest.mark.parametrize("transactions", short_and_long(100, 3000))
 def test_after_every_batch_all_indexes_equal_the_oracle(
     server: DatabaseServer, name: str, streams: Streams, transactions: int
 ) -> None:

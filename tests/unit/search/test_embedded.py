@@ -248,10 +248,10 @@ def test_a_layout_changes_nothing(folder: Path) -> None:
 
 
 def test_an_alias_is_a_link_that_readers_follow_when_it_is_moved(tmp_path: Path) -> None:
-    with prepared(tmp_path / "one") as one, prepared(tmp_path / "two") as two:
-        one.write(table(("1", 1, LAMP)))
+    with prepared(tmp_path / "one") as first, prepared(tmp_path / "two") as two:
+        first.write(table(("1", 1, LAMP)))
         two.write(table(("1", 1, CHAIR), ("2", 1, CHAIR)))
-        assert one.add_alias("names") == ("one",)
+        assert first.add_alias("names") == ("one",)
         assert two.add_alias("names") == ("one",), "it is left where it leads to"
         with EmbeddedIndex.open(tmp_path / "names", read_only=True) as reader:
             assert (reader.count(), reader.get("1")) == (1, LAMP)
