@@ -85,7 +85,7 @@ class DocumentHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class LogPart:
+class ExaminedLog:
     """The part of the log that was looked at."""
 
     start: Position
@@ -100,7 +100,7 @@ class LogPart:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceCause:
-    """Why a document differs."""
+    """The reason why a document differs."""
 
     id: str
     kind: str  # of the difference
@@ -196,7 +196,7 @@ def _find_documents(
             yield from documents.get(key, ())
 
 
-def find_cause(difference: Difference, history: DocumentHistory, part: LogPart) -> DifferenceCause:
+def find_cause(difference: Difference, history: DocumentHistory, part: ExaminedLog) -> DifferenceCause:
     """Return why a document differs, as far as a part of the log tells it."""
     if difference.version is None:
         cause, text, change = _explain_missing(history, part)
@@ -205,7 +205,7 @@ def find_cause(difference: Difference, history: DocumentHistory, part: LogPart) 
     return DifferenceCause(difference.id, difference.kind, cause, text, () if change is None else (change,))
 
 
-def _explain_missing(history: DocumentHistory, part: LogPart) -> tuple[CauseKind, str, LoggedChange | None]:
+def _explain_missing(history: DocumentHistory, part: ExaminedLog) -> tuple[CauseKind, str, LoggedChange | None]:
     """Explain a document that the index does not have."""
     change = history.newest
     if change is not None:
@@ -224,7 +224,7 @@ _OLDER = "the log before that was not looked at, because of the limits of --expl
 
 
 def _explain_stored(
-    version: int, history: DocumentHistory, part: LogPart
+    version: int, history: DocumentHistory, part: ExaminedLog
 ) -> tuple[CauseKind, str, LoggedChange | None]:
     """Explain a document that the index has with another content, or besides."""
     epoch, where = ChangeSequence.from_int(version).epoch, part.describe_version(version)

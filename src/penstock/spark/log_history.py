@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from penstock.client import ServerAddress
 from penstock.document.difference import Difference
-from penstock.document.difference_cause import DifferenceCause, HistoryReader, LogPart, find_cause
+from penstock.document.difference_cause import DifferenceCause, ExaminedLog, HistoryReader, find_cause
 from penstock.document.graph import DocumentGraph
 from penstock.document.rows import DocumentRows
 from penstock.document.sql_text import Key
@@ -70,7 +70,7 @@ class LogHistory:
         for difference in differences:
             yield find_cause(difference, histories.documents[difference.id], looked_at)
 
-    def _read(self, histories: HistoryReader) -> LogPart:
+    def _read(self, histories: HistoryReader) -> ExaminedLog:
         """Read the log from its newest file on, until all is known or a limit is reached. Return what was read."""
         end, deadline = self._log.source_end(), self._clock() + self._limits.max_s
         oldest = self._log.client.source_start()
@@ -81,12 +81,12 @@ class LogHistory:
                 for position, following in self._plan(file, start):
                     size += following.offset - position.offset
                     if size > self._limits.max_bytes or self._clock() > deadline:
-                        return LogPart(start, end, is_whole=False)
+                        return ExaminedLog(start, end, is_whole=False)
                     histories.add_changes(self._reader.read_range(position, following, histories.used_columns))
             except PositionLostError:  # it was purged meanwhile
-                return LogPart(start, end, is_whole=True)
+                return ExaminedLog(start, end, is_whole=True)
             start = file
-        return LogPart(start, end, is_whole=start <= oldest)
+        return ExaminedLog(start, end, is_whole=start <= oldest)
 
     def _plan(self, start: Position, end: Position) -> Iterator[tuple[Position, Position]]:
         """Yield the ranges in which a part of the log is read."""

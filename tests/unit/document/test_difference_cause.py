@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.document.difference import Difference
-from penstock.document.difference_cause import DocumentHistory, LoggedChange, LogPart, find_cause
+from penstock.document.difference_cause import DocumentHistory, ExaminedLog, LoggedChange, find_cause
 from penstock.model import Position
 from penstock.model import Sequence as ChangeSequence
 from penstock.model.difference_kind import DifferenceKind
@@ -19,9 +19,9 @@ def change(offset: int) -> LoggedChange:
     )
 
 
-WHOLE = LogPart(Position("binlog.000005", 4), Position("binlog.000007", 9000), is_whole=True)
-NEWEST = LogPart(Position("binlog.000007", 4), Position("binlog.000007", 9000), is_whole=False)
-LATER = LogPart(Position("binlog.000007", 4, epoch=1), Position("binlog.000007", 9000, epoch=1), is_whole=True)
+WHOLE = ExaminedLog(Position("binlog.000005", 4), Position("binlog.000007", 9000), is_whole=True)
+NEWEST = ExaminedLog(Position("binlog.000007", 4), Position("binlog.000007", 9000), is_whole=False)
+LATER = ExaminedLog(Position("binlog.000007", 4, epoch=1), Position("binlog.000007", 9000, epoch=1), is_whole=True)
 MISSED = "and it lacks update of shop.orders at binlog.000007:800 (GTID 0-1-8, 2026-11-18 14:03:11 UTC)"
 
 
@@ -51,7 +51,7 @@ MISSED = "and it lacks update of shop.orders at binlog.000007:800 (GTID 0-1-8, 2
     ],
 )
 def test_the_version_and_the_log_tell_why(
-    version: int | None, offsets: list[int], part: LogPart, cause: str, text: str
+    version: int | None, offsets: list[int], part: ExaminedLog, cause: str, text: str
 ) -> None:
     history = DocumentHistory(version)
     for offset in offsets:
