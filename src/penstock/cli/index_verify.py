@@ -231,7 +231,10 @@ def compare_once(
     if stopped.is_set():
         return 0
     for use in after:
-        use(result)
+        try:
+            use(result)
+        except PenstockError as error:  # the result is not lost with it
+            printer.print_note(f"differences are not explained: {error}")
     printer.print_result(result)
     if result.is_equal or (repair and not result.unrepaired and not result.unsettled):
         return 0
@@ -273,6 +276,11 @@ class VerifyPrinter:
     def print_cause(self, cause: "DifferenceCause") -> None:
         """Print why a document differs."""
         self._output.print_event("cause", str(cause), **asdict(cause))
+
+    def print_note(self, text: str) -> None:
+        """Print what could not be done besides the comparison."""
+        self._progress.clear()
+        self._output.print_note(text)
 
     def print_failure(self, error: Exception, delay_s: float) -> None:
         """Print that a comparison could not be made, and when the next one is."""

@@ -2,10 +2,10 @@
 
 import json
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from penstock.model.difference_kind import DifferenceKind
+from penstock.model.json_equality import is_same_json, parse_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class DocumentState:
         """Return whether both have the same routing and the same JSON, whatever its spaces and the order of keys."""
         if self.routing != other.routing:
             return False
-        return self.text == other.text or _parse(self.text) == _parse(other.text)
+        return self.text == other.text or is_same_json(_parse(self.text), _parse(other.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,12 @@ def _describe(left: Any, right: Any, path: str) -> str:
                 return f"{inner} is {_show(left[name])}, the index lacks it"
             if name not in left:
                 return f"{inner} does not exist, the index has {_show(right[name])}"
-            if left[name] != right[name]:
+            if not is_same_json(left[name], right[name]):
                 return _describe(left[name], right[name], inner)
     if isinstance(left, list) and isinstance(right, list):
         lengths = len(left), len(right)  # pyright: ignore[reportUnknownArgumentType]
         for number, (one_value, other) in enumerate(zip(left, right, strict=False)):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-            if one_value != other:
+            if not is_same_json(one_value, other):
                 return _describe(one_value, other, f"{path}[{number}]")
         if lengths[0] != lengths[1]:
             return f"{path} has {lengths[0]} entries, the index has {lengths[1]}"
@@ -70,7 +70,7 @@ def _describe(left: Any, right: Any, path: str) -> str:
 def _parse(text: str) -> Any:
     """Return the JSON of a document with all digits of its numbers; a text that is no JSON as it is."""
     try:
-        return json.loads(text, parse_float=Decimal)
+        return parse_json(text)
     except ValueError:
         return text
 

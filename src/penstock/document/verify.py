@@ -119,6 +119,8 @@ class IndexVerifier:
                 for first in range(0, len(names), IDS_PER_CHECK):
                     some = {name: routings[name] for name in names[first : first + IDS_PER_CHECK]}
                     self._settle(some, result, repair=repair)
+        if self._share < 1 and total and not result.documents and not result.indexed and not self._stopped.is_set():
+            result.unsettled, result.unsettled_reason = 1, "no document belongs to the sample: choose a larger share"
         log.info(
             "index verified index=%s documents=%d indexed=%d missing=%d stale=%d extra=%d unsettled=%d repaired=%d",
             *(self._builder.graph.spec.index, result.documents, result.indexed, *result.counts.values()),

@@ -7,7 +7,6 @@
 | a null (a damage)  | `%N`          |
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import SchemaError
 from penstock.mirror.mirror_column import MirrorColumn, digest_values, show_values
+from penstock.model.json_equality import is_same_json, parse_json
 from penstock.render.digest_spool import DIGESTS
 from penstock.render.text import join_columns
 from penstock.snapshot.table import SnapshotTable
@@ -162,6 +162,6 @@ def _are_equal_documents(left: str | None, right: str | None) -> bool:
     if left is None or right is None:
         return False
     try:
-        return json.loads(left) == json.loads(right)
+        return is_same_json(parse_json(left), parse_json(right))
     except ValueError:
         return False

@@ -94,11 +94,9 @@ class DatabaseTable:
         decoder = RowDecoder(columns, self._options.decode)
         select = f"SELECT {', '.join(decoder.expressions)} FROM {self.table.quoted} WHERE "
         batches: list[pa.RecordBatch] = []
-        conditions = [
-            condition
-            for name in ids
-            if (condition := self._find_condition(comparison, name))  # by the key's values
-        ]
+        # Each once: where the server finds rows by a part of the key, several ids have the same condition.
+        found_by = dict.fromkeys(self._find_condition(comparison, name) for name in ids)
+        conditions = [condition for condition in found_by if condition]
         with self._rows.open_view():
             for first in range(0, len(conditions), _KEYS_PER_QUERY):
                 condition = " OR ".join(conditions[first : first + _KEYS_PER_QUERY])

@@ -131,9 +131,20 @@ class DatasetMirror:
         self._last_read = None
 
 
+def is_delta_table(path: str) -> bool:
+    """Return whether a folder, or one that a URI names, is a Delta table: some of its files may not count any more."""
+    system, inner = _find_folder(path)
+    return system.get_file_info(f"{inner.rstrip('/')}/_delta_log").type == fs.FileType.Directory
+
+
+def _find_folder(path: str) -> tuple[Any, str]:
+    """Return the file system that has a folder, and the path of the folder there."""
+    return fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
+
+
 def list_parquet_files(path: str) -> tuple[object, Any]:
     """Return the Parquet files of a folder as a dataset; their names, sizes and times are its version."""
-    system, inner = fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
+    system, inner = _find_folder(path)
     info = system.get_file_info(inner)
     if info.type == fs.FileType.NotFound:
         raise ConfigurationError(f"there is no folder {path}")

@@ -80,7 +80,7 @@ class MirrorColumn:
         if self.family in _NUMBERS:
             return _write_integers(array)
         if is_text(array.type):
-            return array.cast(TEXT)
+            return _cut_fractions(array.cast(TEXT)) if self.family in _TIMES else array.cast(TEXT)
         if self.family is Family.DECIMAL:
             return self._write_decimals(array)
         if self.family is Family.REAL:
@@ -162,6 +162,11 @@ def _write_integers(array: pa.Array) -> pa.Array:
     if pa.types.is_decimal(array.type):
         return write_decimals(array)
     return write_plain(array) if pa.types.is_integer(array.type) else array.cast(TEXT)
+
+
+def _cut_fractions(texts: pa.Array) -> pa.Array:
+    """Return texts of times without zeros at their ends: columns may have different numbers of digits for them."""
+    return pc.replace_substring_regex(pc.replace_substring_regex(texts, r"(\.[0-9]*[1-9])0+$", r"\1"), r"\.0+$", "")
 
 
 def _bytes_of(array: pa.Array) -> NDArray[np.uint8]:

@@ -101,6 +101,8 @@ class TableVerifier:
                         result.unsettled += len(some)
                     else:
                         is_behind = self._settle(some, result)
+        if result.share < 1 and rows and not result.rows and not result.mirrored and not self._stopped.is_set():
+            result.unsettled, result.unsettled_reason = 1, "no row belongs to the sample: choose a larger share"
         log.info(
             "mirror verified table=%s mirror=%s rows=%d mirrored=%d missing=%d stale=%d extra=%d unsettled=%d",
             *(self._source.table.name, self._mirror.description, result.rows, result.mirrored),

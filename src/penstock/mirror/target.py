@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from pydantic import SecretStr
@@ -12,7 +11,7 @@ from penstock.binlog.values.column import DEFAULT, DecodeOptions
 from penstock.config import SourceSettings
 from penstock.errors import ConfigurationError
 from penstock.mirror.database_table import DatabaseTable
-from penstock.mirror.dataset_mirror import DatasetMirror, list_delta_files, list_parquet_files
+from penstock.mirror.dataset_mirror import DatasetMirror, is_delta_table, list_delta_files, list_parquet_files
 from penstock.mirror.mirror_column import is_text, is_time
 from penstock.mirror.row_check import Mirror
 from penstock.model import Column, TableName
@@ -28,7 +27,7 @@ def open_mirror(target: str, password: str) -> Mirror:
     if target.startswith(_SCHEMES):
         settings, name = parse_table_url(target, password)
         return DatabaseTable(settings, name, SnapshotOptions(connections=1, decode=_TEXT_DATES))
-    if (Path(target) / "_delta_log").is_dir():
+    if is_delta_table(target):
         return DatasetMirror(target, partial(list_delta_files, target))
     return DatasetMirror(target, partial(list_parquet_files, target))
 

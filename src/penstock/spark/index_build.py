@@ -96,6 +96,8 @@ class IndexBuild:
                 self._drop()
             elif self._is_done():
                 return
+            if self._stopped.is_set():
+                return
             self._begin(self._spec.index)
             self._work()
 
@@ -106,8 +108,9 @@ class IndexBuild:
             if self._is_done():
                 return
             root, content = SyncState(find_newest_checkpoint(self._root)), self._state.read_build()
-            if content.get("kind") == "build" and "promotion" in content and read_take_over(self._root) in _NOT_TAKEN:
-                self._give_up(root, index)
+            if content.get("kind") == "build" and self._can_give_up(content):
+                if self._give_up(root, index):
+                    remove_build(self._root)
                 return
             if content.get("kind") != "rollback":
                 self._check_unfinished()
@@ -129,10 +132,22 @@ class IndexBuild:
         if not content:
             return
         root, generation = SyncState(find_newest_checkpoint(self._root)), self._state.generation(index)
-        if "promotion" in content and read_take_over(self._root) in _NOT_TAKEN and index in root.loaded:
-            self._give_up(root, index)
+        if self._can_give_up(content) and index in root.loaded and not self._give_up(root, index):
+            return
+        target, in_use = self._target_of(generation), root.generation(index) == generation and index in root.loaded
+        owners = self._wait_for(lambda: self._find_owners(target))
         remove_build(self._root)
-        self._output.tell(f"the unfinished index '{index}-{generation}' is not used any more: delete it")
+        if owners is not None and target.alias_owner not in owners and not in_use:
+            self._output.tell(f"the unfinished index '{target.alias_owner}' is not used any more: delete it")
+
+    def _can_give_up(self, content: dict[str, Any]) -> bool:
+        """Return whether readers may find the new index, or have begun to be led back, and no sync job follows it."""
+        return "giving_up" in content or ("promotion" in content and read_take_over(self._root) in _NOT_TAKEN)
+
+    def _find_owners(self, target: IndexTarget) -> tuple[str, ...]:
+        """Return the names of the indexes that the alias leads to."""
+        with closing(target.open()) as search:
+            return search.find_owners(self._alias)
 
     def _lock(self) -> LockFile:
         """Return the lock of the build."""
@@ -142,6 +157,10 @@ class IndexBuild:
     def _begin(self, index: str) -> None:
         """Persist what is built, unless that was begun before."""
         content, spec = self._state.read_build(), self._spec_hash
+        if "giving_up" in content:
+            raise ConfigurationError(
+                f"{self._checkpoint} has a build that is being rolled back: finish that with `penstock index rollback`"
+            )
         if content and (content["index"], content["spec"], content["kind"]) != (index, spec, "build"):
             what = f"an unfinished {content['kind']} of index '{content['index']}'"
             raise ConfigurationError(
@@ -180,8 +199,6 @@ class IndexBuild:
             )
         remove_build(self._root)
         self._state.make_folder()
-        build = {"index": index, "spec": spec, "kind": "rollback"}
-        self._state.adopt(index, before, before["offset"], build)
         if (tables := root.known_tables(index)) is not None:
             self._state.remember_tables(index, tables)
         with (
@@ -189,17 +206,28 @@ class IndexBuild:
             DeadLetters.open(self._state.dead_letters) as letters,
         ):
             copy_letters_of(before_letters, letters, index)
+        build = {"index": index, "spec": spec, "kind": "rollback"}
+        self._state.adopt(index, before, before["offset"], build)  # last: from now on it is a rollback
 
-    def _give_up(self, root: SyncState, index: str) -> None:
-        """Let the alias lead back to the generation that the sync job still follows, and drop the build."""
+    def _give_up(self, root: SyncState, index: str) -> bool:
+        """Let the alias lead back to the generation that the sync job still follows; return False when told to stop
+        before."""
         if index not in root.loaded:
             raise ConfigurationError(f"{self._root} knows of no generation of index '{index}' before the present one")
         target = self._target_of(root.generation(index))
-        self._state.update_build(lambda build: {key: value for key, value in build.items() if key != "promotion"})
-        with closing(target.open(read_only=True)) as search:
-            search.move_alias(self._alias)
-        remove_build(self._root)
+        # No sync job takes over from now on; whatever fails, giving up resumes.
+        self._state.update_build(
+            lambda build: {"giving_up": True, **{key: value for key, value in build.items() if key != "promotion"}}
+        )
+
+        def move() -> tuple[str, ...]:
+            with closing(target.open(read_only=True)) as search:
+                return search.move_alias(self._alias)
+
+        if self._wait_for(move) is None:
+            return False
         self._output.tell(f"alias '{self._alias}' leads to '{target.alias_owner}' again, which sync follows")
+        return True
 
     def _target_of(self, generation: str) -> IndexTarget:
         """Return where a generation of the index is."""

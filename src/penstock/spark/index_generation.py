@@ -102,7 +102,7 @@ class FinishedBuild:
         """Let the state of a sync job follow the index that was built, with its dead letters."""
         index, described, before = self.index, self._state.describe_generation(self.index), state.describe_generation
         # Other indexes of the job need what comes after its own end; this one has all up to the end of the build.
-        is_alone = all(name == index for name in state.loaded)
+        is_alone = all(name == index for name in (*state.loaded, *state.loading))
         ends = [end for end in (described["offset"], None if is_alone else before(index)["offset"]) if end is not None]
         build = state.read_build()
         adopted = {**build.get("adopted", {}), index: self._content["promotion"]}
@@ -112,7 +112,9 @@ class FinishedBuild:
         pending: dict[str, Any] = dict(build.get("pending") or {})
         pending[index] = state.find_planned_end() if index in state.loaded else None
         specs[index] = self._content["spec"]
-        copy_letters_of(letters, letters_before(state), index)
+        if build.get("letters_kept") != self.promotion:  # a take-over that was killed has replaced them already
+            copy_letters_of(letters, letters_before(state), index)
+            state.update_build(lambda content: {**content, "letters_kept": self.promotion})
         with DeadLetters.open(self._state.dead_letters, is_created=False) as built:
             copy_letters_of(built, letters, index)
         if (tables := self._state.known_tables(index)) is not None:
@@ -133,6 +135,11 @@ def remember_spec(state: SyncState, index: str, spec_hash: str) -> None:
 def refuse_build(state: SyncState, build: FinishedBuild) -> None:
     """Persist that the sync job has another spec than a build: it will not take over before it is started with that."""
     state.update_build(lambda content: {**content, "refused": build.promotion})
+
+
+def is_refused(state: SyncState, build: FinishedBuild) -> bool:
+    """Return whether the sync job has refused a build before; it looks at it again when it is started."""
+    return state.read_build().get("refused") == build.promotion
 
 
 def remember_following(state: SyncState) -> None:

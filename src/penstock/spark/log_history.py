@@ -79,10 +79,13 @@ class LogHistory:
             file = _find_file(start, oldest)
             try:
                 for position, following in self._plan(file, start):
-                    size += following.offset - position.offset
                     if size > self._limits.max_bytes or self._clock() > deadline:
                         return ExaminedLog(start, end, is_whole=False)
-                    histories.add_changes(self._reader.read_range(position, following, histories.used_columns))
+                    changes = self._reader.read_range(position, following, histories.used_columns)
+                    # A range that ends with its file ends at the begin of the next one: what was read is counted.
+                    is_in_one = position.file == following.file
+                    size += following.offset - position.offset if is_in_one else changes.nbytes
+                    histories.add_changes(changes)
             except PositionLostError:  # it was purged meanwhile
                 return ExaminedLog(start, end, is_whole=True)
             start = file

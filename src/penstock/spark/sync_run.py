@@ -32,6 +32,7 @@ from penstock.spark.document_writer import ExecutorWriter, WriteTask
 from penstock.spark.failure import cause_of, error_class_of, is_disk_full, is_worker_lost
 from penstock.spark.index_generation import (
     FinishedBuild,
+    is_refused,
     refuse_build,
     remember_following,
     remember_spec,
@@ -317,7 +318,8 @@ class SyncRun:
                     self._output.report(happened)
             if self._aliases is not None:
                 self._aliases.try_all()
-            if not self._is_build and (build := find_build()) is not None:
+            build = None if self._is_build else find_build()
+            if build is not None and not is_refused(self._state, build):
                 if build.fits(self._job.plans):
                     return None
                 refuse_build(self._state, build)

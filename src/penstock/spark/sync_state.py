@@ -98,6 +98,11 @@ class SyncState:
         """Return the indexes that were loaded, with the position that the load corresponds to."""
         return self._read().get("loaded", {})
 
+    @property
+    def loading(self) -> frozenset[str]:
+        """Return the indexes whose load has begun and is not done."""
+        return frozenset(self._read().get("loading", {}))
+
     def loading_since(self, index: str) -> Position | None:
         """Return the position that the load of an index corresponds to, which has begun and is not done."""
         position = self._read().get("loading", {}).get(index)

@@ -110,3 +110,17 @@ def test_values_have_equal_digests_if_and_only_if_they_are_equal(name: str, data
 def test_types_that_cannot_be_compared_are_refused(column: Column, source: pa.DataType, mirror: pa.DataType) -> None:
     with pytest.raises(SchemaError, match="compared"):
         MirrorColumn.of(column, source, mirror)
+
+
+def test_times_as_texts_are_compared_without_zeros_at_their_ends() -> None:
+    column = Column("at", WireType.DATETIME2, size=6)
+    pair = MirrorColumn.of(column, pa.string(), pa.string())
+    texts = pa.array(["2026-01-02 10:00:00.000000", "2026-01-02 10:00:00.120000", "2026-01-02 10:00:00", None])
+    assert pair.convert(texts).to_pylist() == [
+        "2026-01-02 10:00:00",
+        "2026-01-02 10:00:00.12",
+        "2026-01-02 10:00:00",
+        None,
+    ]
+    plain = MirrorColumn.of(Column("name", WireType.VARCHAR, charset="utf8mb4"), pa.string(), pa.string())
+    assert plain.convert(pa.array(["1.00"])).to_pylist() == ["1.00"], "only times"

@@ -15,6 +15,8 @@ from penstock.spark.index_generation import (
     FinishedBuild,
     TakeOver,
     build_checkpoint,
+    is_refused,
+    letters_before,
     read_take_over,
     refuse_build,
     remember_following,
@@ -83,6 +85,38 @@ def test_changes_are_followed_from_where_nothing_is_missing(
     assert Position.from_json(before["offset"]) == Position("binlog.000001", own)
 
 
+def test_an_index_that_is_being_loaded_needs_the_changes_since_its_begin(root: Path) -> None:
+    state = SyncState(root)
+    load(state, 100, "old")
+    state.remember_loading("other", Position("binlog.000001", 100))
+    build(root, 300)
+    take_over(root, state)
+    assert state.applied_to == Position("binlog.000001", 100)
+
+
+def test_dead_letters_of_the_index_before_stay_when_a_take_over_is_killed(root: Path) -> None:
+    state, built = SyncState(root), build(root, 300)
+    load(state, 100, "old")
+    with DeadLetters.open(state.dead_letters) as letters, DeadLetters.open(built.dead_letters) as new:
+        letters.add("product", [Rejection("1", "of the index before", 5)])
+        new.add("product", [Rejection("2", "of the build", 7)])
+        done = FinishedBuild.find(root, state)
+        assert done is not None
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(state, "adopt", kill)
+            with pytest.raises(KeyboardInterrupt):
+                done.hand_over(state, letters)
+        done.hand_over(state, letters)
+        assert [letter.id for letter in letters.read_page(0, 10, "product")] == ["2"]
+    with DeadLetters.open(letters_before(state)) as before:
+        assert [letter.id for letter in before.read_page(0, 10, "product")] == ["1"]
+
+
+def kill(*_: object) -> None:
+    """End what calls it, as a signal would."""
+    raise KeyboardInterrupt
+
+
 def test_the_index_before_may_have_a_batch_that_was_stopped(root: Path) -> None:
     state = SyncState(root)
     load(state, 100, "old")
@@ -129,8 +163,9 @@ def test_the_steps_of_a_take_over_are_known_to_both(root: Path) -> None:
     built = build(root, 300)
     done = FinishedBuild.find(root, state)
     assert done is not None
+    assert not is_refused(state, done)
     refuse_build(state, done)
-    assert read_take_over(root) is TakeOver.REFUSED
+    assert (read_take_over(root), is_refused(state, done)) == (TakeOver.REFUSED, True)
     take_over(root, state)
     assert (read_take_over(root), FinishedBuild.find(root, state)) == (TakeOver.ADOPTED, None)
     remember_following(state)
