@@ -61,4 +61,4 @@ def test_a_benchmark_that_is_not_there_is_refused() -> None:
     command = [sys.executable, "-m", "benchmarks", "nothing"]
     done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "there is no benchmark 'nothing'; choose from: binlog, capture," in done.stderr
+    assert "there is no benchmark 'nothing'; choose from: binlog, build, capture," in done.stderr
