@@ -71,7 +71,7 @@ def test_the_sum_is_right_after_every_batch_whatever_is_killed(
                 assert query.exception() is None, query.exception()
 
             wait_for(3)
-            find_running(running, zookeeper, destination).kill()
+            find_running(running, zookeeper.hosts, destination).kill()
             wait_for(len(mirror.sums) + 3)
             query.stop()  # in the middle of whatever it does
             query = start()
