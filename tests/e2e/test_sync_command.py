@@ -72,7 +72,7 @@ def repair_damage(verify: Callable[..., tuple[int, str]], database: Any, index: 
     assert (code, "a sample of 50 % was compared" in text) == (0, True), text
     code, text = verify("--range", "150..", "--explain")
     assert (code, "missing 150" in text) == (3, True), text
-    assert "why missing 150: the last change of its rows is insert of d." in text, text
+    assert "why missing 150: the last change of its rows is update of d.part" in text, text
     code, text = verify("--repair")
     assert (code, "1 documents repaired" in text) == (0, True), text
     assert verify()[0] == 0

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 ROOTS_PER_PAGE = 2_000
 _FEW = 0.25  # of the index: the ids are read first, and then the documents of these alone
 IDS_PER_CHECK = 500
+_LEAST_SAMPLED = 100  # documents that a sample should have, of which there is none: it proves nothing
 
 
 @dataclass(slots=True)
@@ -119,7 +120,8 @@ class IndexVerifier:
                 for first in range(0, len(names), IDS_PER_CHECK):
                     some = {name: routings[name] for name in names[first : first + IDS_PER_CHECK]}
                     self._settle(some, result, repair=repair)
-        if self._share < 1 and total and not result.documents and not result.indexed and not self._stopped.is_set():
+        is_empty = not result.documents and not result.indexed and not self._stopped.is_set()
+        if is_empty and self._keys is None and self._share < 1 and total * self._share >= _LEAST_SAMPLED:
             result.unsettled, result.unsettled_reason = 1, "no document belongs to the sample: choose a larger share"
         log.info(
             "index verified index=%s documents=%d indexed=%d missing=%d stale=%d extra=%d unsettled=%d repaired=%d",

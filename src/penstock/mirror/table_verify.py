@@ -25,6 +25,7 @@ from penstock.snapshot.pacing import Pacer
 log = logging.getLogger(__name__)
 
 _IDS_PER_CHECK = 20_000
+_LEAST_SAMPLED = 100  # rows that a sample should have, of which there is none: it proves nothing
 _SCANS = 5  # of a mirror whose files are replaced meanwhile
 
 
@@ -101,7 +102,8 @@ class TableVerifier:
                         result.unsettled += len(some)
                     else:
                         is_behind = self._settle(some, result)
-        if result.share < 1 and rows and not result.rows and not result.mirrored and not self._stopped.is_set():
+        is_empty = not result.rows and not result.mirrored and not self._stopped.is_set()
+        if is_empty and self._selection.keys is None and result.share < 1 and rows * result.share >= _LEAST_SAMPLED:
             result.unsettled, result.unsettled_reason = 1, "no row belongs to the sample: choose a larger share"
         log.info(
             "mirror verified table=%s mirror=%s rows=%d mirrored=%d missing=%d stale=%d extra=%d unsettled=%d",
